@@ -1,0 +1,11 @@
+"""The one error a user may see without a traceback."""
+
+from __future__ import annotations
+
+
+class UserError(Exception):
+    """Something the user can mend: what was wrong, why it matters, what to try."""
+
+    def __init__(self, what: str, why: str = "", try_this: str = ""):
+        self.what, self.why, self.try_this = what, why, try_this
+        super().__init__("\n".join(part for part in (what, why, f"Try: {try_this}" if try_this else "") if part))
