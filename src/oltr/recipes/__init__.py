@@ -1,0 +1,105 @@
+"""Recipes: a setting's data, backbone and budget (NAME.yaml), and each method's own numbers (methods/NAME.yaml).
+
+A run is put together in this order, later wins: the defaults of config.py, the recipe, the method's file,
+what the recipe says of this method, the command line.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from oltr.config import RunConfig, build
+from oltr.errors import UserError
+from oltr.registry import unknown_name
+
+HOME = Path(__file__).parent
+_RECIPE_KEYS = {"about", "base", "run", "methods", "expect"}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A setting: values for RunConfig, changes per method, and published rows to stand beside ours."""
+
+    name: str
+    about: str
+    run: dict[str, Any]
+    methods: dict[str, dict[str, Any]]
+    expect: dict[str, dict[str, Any]]
+
+
+def recipe_names() -> list[str]:
+    """The settings that come with the package."""
+    return sorted(path.stem for path in HOME.glob("*.yaml"))
+
+
+def load_recipe(name: str) -> Recipe:
+    """A recipe by its name, or from a YAML file of the user's own."""
+    path = Path(name) if name.endswith((".yaml", ".yml")) else HOME / f"{name}.yaml"
+    if not path.is_file():
+        raise unknown_name("recipe", name, recipe_names())
+    values = _read(path)
+    for key in values:
+        if key not in _RECIPE_KEYS:
+            raise unknown_name(f"entry in recipe {path.name}", key, _RECIPE_KEYS)
+    if base := values.pop("base", None):
+        below = load_recipe(base)
+        values = merge(
+            {"about": below.about, "run": below.run, "methods": below.methods, "expect": {}}, values
+        )
+    return Recipe(
+        path.stem, values.get("about", ""), values.get("run", {}), values.get("methods", {}), values.get("expect", {})
+    )
+
+
+def resolve(recipe: str, method: str, changes: Mapping[str, Any] | None = None) -> RunConfig:
+    """The whole configuration of `method` under `recipe`, with the caller's nested `changes` on top."""
+    chosen, own = load_recipe(recipe), HOME / "methods" / f"{method}.yaml"
+    if not own.is_file():
+        raise unknown_name("method", method, [path.stem for path in own.parent.glob("*.yaml")])
+    values = merge(chosen.run, _read(own))
+    values = merge(values, chosen.methods.get(method, {}))
+    values = merge(values, changes or {})
+    return build(RunConfig, values | {"method": method, "recipe": recipe})
+
+
+def with_epochs(config: RunConfig, epochs: tuple[int, ...]) -> RunConfig:
+    """The run with `--epochs FIRST [SECOND]`, learning-rate drops moved in proportion."""
+    if any(e < 0 for e in epochs) or not any(epochs):
+        raise UserError(f"--epochs {' '.join(map(str, epochs))} trains nothing.")
+    if len(epochs) > config.num_stages:
+        raise UserError(
+            f"--epochs has {len(epochs)} numbers, but {config.method} under recipe {config.recipe} has "
+            f"{config.num_stages} stage.",
+            try_this=f"--epochs {sum(epochs)}",
+        )
+    config = dataclasses.replace(config, stage1=config.stage1.lasting(epochs[0]))
+    if len(epochs) == 2 and config.stage2 is not None:
+        config = dataclasses.replace(config, stage2=config.stage2.lasting(epochs[1]))
+    return config
+
+
+def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Nested mappings laid over each other; None above takes the entry away, anything else replaces it."""
+    merged = dict(below)
+    for key, value in above.items():
+        if isinstance(value, Mapping) and isinstance(merged.get(key), Mapping) and key != "drops":
+            merged[key] = merge(merged[key], value)
+        else:
+            merged[key] = value
+    return merged
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    except yaml.YAMLError as problem:
+        raise UserError(f"{path} is not valid YAML.", str(problem)) from problem
+    if not isinstance(values, dict):
+        raise UserError(f"{path} should hold named entries.")
+    return values

@@ -1,0 +1,66 @@
+"""Training images per class, as in the paper's appendix figure of its benchmarks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+
+from oltr.errors import UserError
+from oltr.evaluation.shots import GROUPS, shot_groups
+
+# From Okabe and Ito's palette, which colour-blind readers can tell apart.
+SHOT_COLOURS = {"many": "#0072B2", "medium": "#E69F00", "few": "#CC79A7"}
+LOG_FROM = 20  # a largest class this many times the smallest needs a log axis to show the tail
+BARS_UP_TO = 60  # classes; beyond it gaps between bars are noise, and thousands of bars are slow
+
+
+def class_distribution(counts: Sequence[int] | np.ndarray, shots: str = "standard") -> Figure:
+    """Training images of the K classes, largest first, coloured by shot group."""
+    counts = np.sort(np.asarray(counts, dtype=np.int64))[::-1]
+    if not counts.sum():
+        raise UserError("There are no training images whose distribution could be drawn.")
+    groups = shot_groups(counts, shots)
+    log = counts.max() >= LOG_FROM * max(counts.min(), 1)
+    floor = max(counts.min(), 1) / 2 if log else 0.0
+    figure = Figure(figsize=(7.0, 3.6), layout="constrained")
+    axes = figure.add_subplot()
+    for group in GROUPS:
+        ranks = np.flatnonzero(groups == group) + 1
+        if len(ranks):
+            classes = "1 class" if len(ranks) == 1 else f"{len(ranks):,} classes"
+            label = f"{group}-shot: {classes}\n{counts[ranks - 1].sum():,} images"
+            colour = SHOT_COLOURS[group]
+            if len(counts) <= BARS_UP_TO:
+                axes.bar(ranks, counts[ranks - 1] - floor, 0.8, floor, color=colour, label=label)
+            else:  # a group's classes are neighbours in rank: one stepped area
+                edges = np.append(ranks, ranks[-1] + 1) - 0.5
+                axes.stairs(counts[ranks - 1], edges, baseline=floor, fill=True, color=colour, label=label)
+    _dress(axes, counts, floor, log)
+    figure.legend(frameon=False, loc="outside lower center", ncols=3, fontsize="small", handlelength=1.2)
+    return figure
+
+
+def _dress(axes: Axes, counts: np.ndarray, floor: float, log: bool) -> None:
+    if log:
+        axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_minor_locator(NullLocator())
+    axes.set_ylim(floor, counts.max() * (1.25 if log else 1.08))
+    axes.set_xlim(0.5, len(counts) + 0.5)
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}" if value % 1 == 0 else ""))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}" if value >= 1 else ""))
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=10, steps=[1, 2, 5, 10], integer=True, min_n_ticks=1))
+    axes.set_xlabel("class, ranked by number of training images")
+    axes.set_ylabel("training images per class" + (" (log)" if log else ""))
+    axes.set_title(
+        f"{counts.sum():,} training images, {len(counts):,} classes of {counts.max():,} to {counts.min():,}",
+        loc="left",
+        fontsize="medium",
+    )
+    axes.grid(axis="y", color="0.9", linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)

@@ -1,0 +1,143 @@
+"""Everything a run can be told, as frozen dataclasses; together with the recipes, the only home of defaults."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar, Union
+
+from oltr.errors import UserError
+from oltr.registry import unknown_name
+
+C = TypeVar("C")
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """How images reach the network."""
+
+    image_size: int = 128  # what the network sees
+    stored_size: int = 146  # what is read from disk or pack, before cropping
+    crop: Literal["resized", "random", "padded"] = "resized"
+    smallest_crop: float = 0.08  # least share of the area that a "resized" crop keeps
+    flip: bool = True
+    jitter: float = 0.4  # brightness, contrast and saturation each by a factor in 1 ± jitter
+    mean: tuple[float, float, float] = (0.485, 0.456, 0.406)
+    std: tuple[float, float, float] = (0.229, 0.224, 0.225)
+
+
+@dataclass(frozen=True)
+class StageConfig:
+    """One of the two stages: how long, on which batches, at which rates."""
+
+    epochs: int = 30
+    batch_size: int = 128  # over all devices together
+    sampler: Literal["plain", "class-aware", "balanced"] = "plain"
+    images_per_class: int = 4  # drawn per class by the class-aware sampler
+    lr: float = 0.1  # backbone, attention and direct feature
+    classifier_lr: float = 0.1
+    memory_lr: float = 0.01
+    momentum: float = 0.9
+    weight_decay: float = 5e-4
+    schedule: Literal["step", "cosine"] = "step"
+    drops: dict[int, float] = field(default_factory=dict)  # "step": from this epoch on, this factor of the rate
+    warmup_epochs: int = 0  # linear, from the first epoch on
+    frozen: tuple[str, ...] = ()  # roles that do not learn (their batch statistics still follow the data)
+
+    def factor(self, epoch: int) -> float:
+        """The share of the learning rates in force during `epoch` (from 0)."""
+        if epoch < self.warmup_epochs:
+            return (epoch + 1) / self.warmup_epochs
+        if self.schedule == "cosine":
+            done = (epoch - self.warmup_epochs) / max(self.epochs - self.warmup_epochs, 1)
+            return 0.5 * (1 + math.cos(math.pi * done))
+        passed = [at for at in self.drops if epoch >= at]
+        return self.drops[max(passed)] if passed else 1.0
+
+    def lasting(self, epochs: int) -> StageConfig:
+        """The same stage in another number of epochs, its drops and warm-up moved in proportion."""
+        ratio = epochs / max(self.epochs, 1)
+        drops = {round(at * ratio): factor for at, factor in self.drops.items()}
+        return dataclasses.replace(
+            self, epochs=epochs, drops=drops, warmup_epochs=round(self.warmup_epochs * ratio)
+        )
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """A whole run; `run.yaml` holds one."""
+
+    method: str = "oltr"
+    backbone: str = "resnet10"
+    weights: str | None = None  # a file, "pretrained" (downloads), or none: from scratch
+    recipe: str = "photos"
+    settings: dict[str, Any] = field(default_factory=dict)  # the method's own numbers, from its recipe
+    data: DataConfig = field(default_factory=DataConfig)
+    stage1: StageConfig = field(default_factory=StageConfig)
+    stage2: StageConfig | None = None
+    keep: Literal["best", "last"] = "best"  # which epoch's weights stay: best on validation, or the last
+    shots: Literal["standard", "released"] = "standard"
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"  # auto: bfloat16 where a GPU has it
+    seed: int = 0
+
+    def stage(self, number: int) -> StageConfig:
+        """The configuration of stage 1 or 2."""
+        stage = self.stage1 if number == 1 else self.stage2
+        assert stage is not None
+        return stage
+
+    @property
+    def num_stages(self) -> int:
+        return 1 if self.stage2 is None else 2
+
+
+def build(cls: type[C], values: Mapping[str, Any], where: str = "") -> C:
+    """A dataclass from plain values, as YAML gives them; a wrong name or type is told with its place."""
+    hints = typing.get_type_hints(cls)
+    names = [f.name for f in dataclasses.fields(cls)]  # type: ignore[arg-type]
+    for name in values:
+        if name not in names:
+            raise unknown_name(f"setting in {where or cls.__name__}", name, names)
+    parsed = {name: _fit(hints[name], value, f"{where}.{name}".lstrip(".")) for name, value in values.items()}
+    try:
+        return cls(**parsed)
+    except TypeError as problem:
+        raise UserError(f"{where or cls.__name__} is incomplete.", str(problem)) from problem
+
+
+def _fit(hint: Any, value: Any, where: str) -> Any:
+    """`value` as the type `hint`, or a UserError that names the place, the value and what is allowed."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (Union, types.UnionType):
+        if value is None and type(None) in arguments:
+            return None
+        return _fit(next(a for a in arguments if a is not type(None)), value, where)
+    if origin is Literal:
+        if value not in arguments:
+            raise UserError(
+                f"{where} is {value!r}.", try_this=f"one of: {', '.join(map(str, arguments))}"
+            )
+        return value
+    if dataclasses.is_dataclass(hint) and isinstance(value, Mapping):
+        return build(typing.cast(type, hint), value, where)
+    if origin is tuple and isinstance(value, (list, tuple)):
+        return tuple(_fit(arguments[0], item, where) for item in value)
+    if origin is dict and isinstance(value, Mapping):
+        return {_fit(arguments[0], k, where): _fit(arguments[1], v, where) for k, v in value.items()}
+    if hint is Any or (isinstance(hint, type) and isinstance(value, hint) and not _bool_for_number(hint, value)):
+        return value
+    if hint is float and isinstance(value, (int, str)) and not isinstance(value, bool):
+        try:
+            return float(value)  # YAML reads 5e-4 as a string
+        except ValueError:
+            pass
+    kind = getattr(hint, "__name__", str(hint))
+    raise UserError(f"{where} is {value!r}.", f"It should be of type {kind}.")
+
+
+def _bool_for_number(hint: Any, value: Any) -> bool:
+    return hint is int and isinstance(value, bool)

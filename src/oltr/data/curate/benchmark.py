@@ -1,0 +1,53 @@
+"""What every curated benchmark takes and gives, and the table of their names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from oltr.data.manifest import Manifest
+from oltr.errors import UserError
+from oltr.registry import Registry
+
+
+@dataclass(frozen=True)
+class CurateOptions:
+    """What `oltr data curate NAME` was given; a benchmark refuses options that it has no use for."""
+
+    out: Path
+    root: Path | None = None  # the original images
+    lists: Path | None = None  # released list files
+    index: Path | None = None  # a list of paths instead of scanning
+    open_root: Path | None = None  # images of no known class
+    imbalance: float | None = None
+    size: int | None = None
+    seed: int = 0
+    progress: Callable[[int, int], None] | None = None
+
+    def allow(self, name: str, *allowed: str) -> None:
+        """Refuse a given option that benchmark `name` would silently ignore."""
+        for option in fields(self):
+            free = option.name in ("out", "seed", "progress", *allowed)
+            if not free and getattr(self, option.name) is not None:
+                flag = "--" + option.name.replace("_", "-")
+                raise UserError(f"The benchmark {name} takes no {flag}.", try_this="leave it out")
+
+
+@dataclass(frozen=True)
+class Curated:
+    """A curated set: its manifest, how it came about, and pictures still to be written."""
+
+    name: str
+    manifest: Manifest
+    source: str  # where the images come from
+    recipe: tuple[str, ...]  # how they were chosen, a sentence each
+    seed: int | None = None  # None where nothing is drawn at random
+    published: Mapping[str, Any] = field(default_factory=dict)  # known facts, in the shape of `stats`
+    pictures: Mapping[str, np.ndarray] = field(default_factory=dict)  # path in the out folder -> H × W × 3
+
+
+CURATORS: Registry[Callable[[CurateOptions], Curated]] = Registry("benchmark")

@@ -1,0 +1,178 @@
+"""Folders of images: class folders, with or without train/ val/ test/ open/ above them."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from oltr.data.manifest import Manifest
+from oltr.data.validate import SPLITS, UNNAMED, natural_order
+from oltr.data.wording import count, first_few
+from oltr.errors import UserError
+
+IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff", ".gif", ".ppm")
+SPLIT_FOLDERS = {name: name for name in SPLITS} | {"valid": "val", "validation": "val"}
+OPEN_FOLDERS = ("open", "unknown")  # in a flat folder of class folders
+VAL_SHARE = TEST_SHARE = 0.2
+
+Row = tuple[str, str, str]  # path, label, split
+
+
+def read_folder(folder: Path, seed: int = 0, make_split: bool = True) -> Manifest:
+    """The manifest of a folder of images, in whichever of the two layouts it is."""
+    subfolders = _subfolders(folder)
+    split_folders = [name for name in subfolders if name.lower() in SPLIT_FOLDERS]
+    notes: list[str] = []
+    # A class may itself be called "train": a split folder is told by the class folders inside it.
+    if any(_subfolders(folder / name) for name in split_folders if name.lower() != "open"):
+        rows = _split_rows(folder, split_folders, notes)
+        if others := [name for name in subfolders if name not in split_folders]:
+            notes.append(f"Ignored beside the split folders: {first_few(others)}.")
+    else:
+        rows = _flat_rows(folder, subfolders, notes, seed, make_split)
+    if not rows:
+        raise _nothing_found(folder)
+    table = pd.DataFrame(rows, columns=["path", "label", "split"])
+    return Manifest.build(table, folder, tuple(notes))
+
+
+def find_images(folder: Path) -> list[str]:
+    """Sorted paths, relative to `folder`, of all images below it; hidden names are skipped."""
+    return sorted(_walk(str(folder), "", ()))
+
+
+def _split_rows(folder: Path, split_folders: list[str], notes: list[str]) -> list[Row]:
+    rows: list[Row] = []
+    for name in sorted(split_folders, key=lambda name: list(SPLIT_FOLDERS).index(name.lower())):
+        split = SPLIT_FOLDERS[name.lower()]
+        rows += _class_rows(folder / name, f"{name}/", split, notes)
+        loose = _loose_images(folder / name)
+        if split == "open":
+            rows += [(f"{name}/{image}", UNNAMED, split) for image in loose]
+        elif loose:
+            notes.append(f"Ignored in {name}/: {count(len(loose), 'image')} outside any class folder.")
+    return rows
+
+
+def _flat_rows(
+    folder: Path, subfolders: list[str], notes: list[str], seed: int, make_split: bool
+) -> list[Row]:
+    open_folders = [name for name in subfolders if name.lower() in OPEN_FOLDERS]
+    rows = _class_rows(folder, "", "train", notes, skip=open_folders)
+    if not rows:
+        return []
+    if make_split:
+        rows = _with_split(rows, seed)
+        notes.append(
+            "Split made for you: about 60 % train, 20 % val, 20 % test of each class "
+            f"(seed {seed}), at least one in train."
+        )
+    for name in open_folders:
+        below = [(f"{name}/{image}", UNNAMED, "open") for image in _loose_images(folder / name)]
+        below += _class_rows(folder / name, f"{name}/", "open", notes)
+        rows += below
+        notes.append(f"The folder {name}/ is the open split: {count(len(below), 'image')} of no known class.")
+    if loose := _loose_images(folder):
+        notes.append(f"Ignored: {count(len(loose), 'image')} outside any class folder.")
+    return rows
+
+
+def _class_rows(
+    folder: Path, prefix: str, split: str, notes: list[str], skip: list[str] | None = None
+) -> list[Row]:
+    rows: list[Row] = []
+    empty = []
+    for label in natural_order(set(_subfolders(folder)) - set(skip or ())):
+        images = find_images(folder / label)
+        rows += [(f"{prefix}{label}/{image}", label, split) for image in images]
+        if not images:
+            empty.append(label)
+    if empty:
+        notes.append(
+            f"Empty: {count(len(empty), 'class folder')}, {first_few(prefix + name for name in empty)}."
+        )
+    return rows
+
+
+def _with_split(rows: list[Row], seed: int) -> list[Row]:
+    """Rows spread over train, val and test class by class; a class keeps its split when others come or go."""
+    by_class: dict[str, list[str]] = {}
+    for path, label, _ in rows:
+        by_class.setdefault(label, []).append(path)
+    spread: list[Row] = []
+    for label, paths in by_class.items():
+        order = np.random.default_rng([seed, zlib.crc32(label.encode())]).permutation(len(paths))
+        tests = max(round(TEST_SHARE * len(paths)), 1) if len(paths) > 1 else 0
+        vals = max(round(VAL_SHARE * len(paths)), 1) if len(paths) > 2 else 0
+        splits = np.full(len(paths), "train", dtype=object)
+        splits[order[:tests]] = "test"
+        splits[order[tests : tests + vals]] = "val"
+        spread += [(path, label, split) for path, split in zip(paths, splits, strict=True)]
+    return spread
+
+
+def _subfolders(folder: Path) -> list[str]:
+    with _scan(str(folder)) as entries:
+        return sorted(_checked(entry.name, folder) for entry in entries if _shown(entry) and entry.is_dir())
+
+
+def _loose_images(folder: Path) -> list[str]:
+    with _scan(str(folder)) as entries:
+        return sorted(_checked(entry.name, folder) for entry in entries if _is_image(entry))
+
+
+def _walk(folder: str, prefix: str, above: tuple[tuple[int, int], ...]) -> Iterator[str]:
+    """Images below a folder; a link back to a folder above (a loop) is not entered."""
+    status = Path(folder).stat()
+    here = (status.st_dev, status.st_ino)
+    if here in above:
+        return
+    with _scan(folder) as entries:
+        for entry in entries:
+            if _is_image(entry):
+                yield prefix + _checked(entry.name, folder)
+            elif _shown(entry) and entry.is_dir():
+                yield from _walk(entry.path, f"{prefix}{_checked(entry.name, folder)}/", (*above, here))
+
+
+def _scan(folder: str) -> AbstractContextManager[Iterator[os.DirEntry[str]]]:
+    try:
+        return os.scandir(folder)
+    except OSError as error:
+        raise UserError(f"The folder {folder} cannot be read: {error.strerror}.") from None
+
+
+def _shown(entry: os.DirEntry[str]) -> bool:
+    return not entry.name.startswith(".")
+
+
+def _is_image(entry: os.DirEntry[str]) -> bool:
+    return _shown(entry) and entry.name.lower().endswith(IMAGE_SUFFIXES) and not entry.is_dir()
+
+
+def _checked(name: str, folder: str | Path) -> str:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise UserError(f"A name in {folder} is not valid UTF-8: {name!a}.", try_this="rename it") from None
+    return name
+
+
+def _nothing_found(folder: Path) -> UserError:
+    if loose := _loose_images(folder):
+        return UserError(
+            f"{folder} holds {count(len(loose), 'image')} but no class folders.",
+            "Labels come from folder names.",
+            "one folder per class inside it, or a manifest with the columns path,label,split",
+        )
+    return UserError(
+        f"No images were found in {folder}.",
+        f"Images end in {' '.join(IMAGE_SUFFIXES)}.",
+        "a folder with one folder of images per class",
+    )

@@ -1,0 +1,94 @@
+"""The one dataset type: a table of path, label and split, and the folder its paths start from."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from oltr.data.validate import COLUMNS, SPLITS, class_notes, clean_table, known_classes
+from oltr.errors import UserError
+
+
+@dataclass(frozen=True, eq=False)
+class Manifest:
+    """Images with their labels and splits; make one with `Manifest.build`, which checks the table."""
+
+    table: pd.DataFrame  # string columns path, label, split, then any others the user had
+    root: Path  # where relative paths start
+    classes: tuple[str, ...]  # the known classes, in natural order
+    notes: tuple[str, ...] = ()  # things worth saying on screen
+    pack: Path | None = None  # the packed store that holds the pixels, row by row
+
+    @classmethod
+    def build(cls, table: pd.DataFrame, root: str | Path, notes: tuple[str, ...] = ()) -> Manifest:
+        """A checked manifest; whatever is wrong with the table is one `UserError`."""
+        table = clean_table(table)
+        classes = known_classes(table)
+        return cls(table, Path(root).expanduser().absolute(), classes, (*notes, *class_notes(table, classes)))
+
+    def rows(self, split: str) -> pd.DataFrame:
+        """The table's rows of one split, in order."""
+        if split not in SPLITS:
+            raise ValueError(f"split must be one of {SPLITS}, not {split!r}")
+        return self.table[self.table["split"] == split].reset_index(drop=True)
+
+    def positions(self, split: str) -> np.ndarray:
+        """Row numbers of a split's images in the table (n,), and so in the packed store."""
+        return np.flatnonzero((self.table["split"] == split).to_numpy())
+
+    def labels(self, split: str) -> np.ndarray:
+        """Class numbers of a split's images (n,), −1 for images of no known class."""
+        labels = self.rows(split)["label"]
+        if split == "open":
+            return np.full(len(labels), -1, dtype=np.int64)
+        return pd.Index(self.classes).get_indexer(pd.Index(labels)).astype(np.int64)
+
+    def paths(self, split: str) -> list[Path]:
+        """Where a split's image files are."""
+        return [self.root / path for path in self.rows(split)["path"]]
+
+    def train_counts(self) -> np.ndarray:
+        """Training images per class (K,)."""
+        return np.bincount(self.labels("train"), minlength=len(self.classes)).astype(np.int64)
+
+    def sizes(self) -> dict[str, int]:
+        """Images per split, empty splits included."""
+        sizes = self.table["split"].value_counts()
+        return {split: int(sizes.get(split, 0)) for split in SPLITS}
+
+    def fingerprint(self) -> str:
+        """A hash of what is learned from: classes, paths, labels and splits, wherever the images lie."""
+        digest = hashlib.sha256("\0".join(self.classes).encode())
+        for column in COLUMNS:
+            digest.update(b"\1" + "\0".join(self.table[column]).encode())
+        return digest.hexdigest()
+
+    def write(self, path: str | Path, record_root: bool | None = None) -> None:
+        """Write CSV or parquet, whole or not at all; same content, same bytes.
+
+        The image root is recorded unless it is the folder written to, where it is understood.
+        """
+        path = Path(path)
+        if record_root is None:
+            record_root = self.root != path.absolute().parent
+        table = self.table.assign(root=str(self.root)) if record_root else self.table
+        if path.suffix not in (".csv", ".parquet"):
+            raise UserError(
+                f"{path} is no name for a manifest.", try_this="a name ending in .csv or .parquet"
+            )
+        temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+        try:
+            if path.suffix == ".csv":
+                table.to_csv(temporary, index=False, lineterminator="\n", encoding="utf-8")
+            else:
+                table.to_parquet(temporary, index=False)
+            temporary.replace(path)
+        except OSError as error:
+            raise UserError(f"{path} could not be written: {error.strerror or error}.") from error
+        finally:
+            temporary.unlink(missing_ok=True)

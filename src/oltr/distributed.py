@@ -1,0 +1,25 @@
+"""Sums over the processes of a distributed run; with one process, the tensor itself."""
+
+from __future__ import annotations
+
+import torch.distributed as dist
+from torch import Tensor
+
+
+def world_size() -> int:
+    """How many processes train together."""
+    return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
+
+
+def rank() -> int:
+    """Which of them this one is."""
+    return dist.get_rank() if world_size() > 1 else 0
+
+
+def sum_over_ranks(tensor: Tensor) -> Tensor:
+    """Σ over processes of a detached tensor, the same shape and the same on every process."""
+    if world_size() == 1:
+        return tensor
+    total = tensor.detach().clone()
+    dist.all_reduce(total)
+    return total

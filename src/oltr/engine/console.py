@@ -1,0 +1,86 @@
+"""What a long job says while it works: notes, progress bars and one line per epoch."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+from rich.console import Console as Screen
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+EPOCH_LINE = "{stage:>5} {epoch:>9} {loss:>8} {many:>7} {medium:>7} {few:>7} {overall:>8} {open_f:>7} {rate:>9} {left:>9}"
+
+
+def process_rank() -> int:
+    """This process's number before the processes have met; 0 when there is one."""
+    for name in ("RANK", "SLURM_PROCID", "LOCAL_RANK"):
+        if name in os.environ:
+            return int(os.environ[name])
+    return 0
+
+
+class Console:
+    """Writes to the error stream, so that results on standard output stay clean; silent on all but one process."""
+
+    def __init__(self, quiet: bool = False):
+        self.screen = Screen(stderr=True, quiet=quiet or process_rank() > 0, highlight=False)
+
+    def say(self, text: str) -> None:
+        """A line of information."""
+        self.screen.print(text, markup=False, soft_wrap=True)
+
+    def warn(self, text: str) -> None:
+        """A line that should be seen."""
+        self.screen.print(f"warning: {text}", style="yellow", markup=False, soft_wrap=True)
+
+    @contextmanager
+    def progress(self, what: str, unit: str = "images") -> Iterator[Callable[[int, int], None]]:
+        """A bar driven by calls of update(done, total); it goes away when the work is done."""
+        rate = TextColumn("{task.fields[rate]}")
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), rate, TimeRemainingColumn())
+        with Progress(*columns, console=self.screen, transient=True) as bar:
+            task, began = bar.add_task(what, total=None, rate=""), time.monotonic()
+
+            def update(done: int, total: int) -> None:
+                speed = done / max(time.monotonic() - began, 1e-6)
+                bar.update(task, completed=done, total=total, rate=f"{speed:,.0f} {unit}/s")
+
+            yield update
+
+    def epoch_header(self) -> None:
+        """The head of the table that `epoch` fills."""
+        self.say(
+            EPOCH_LINE.format(
+                stage="stage", epoch="epoch", loss="loss", many="many", medium="medium", few="few",
+                overall="overall", open_f="open F", rate="images/s", left="time left",
+            )
+        )
+
+    def epoch(self, row: Mapping[str, float | int | None], epochs: int, left: float) -> None:
+        """One line of validation accuracies (percent) and open F after an epoch."""
+        share = {n: _percent(row[n]) for n in ("many", "medium", "few", "overall")}
+        f = row["open_f"]
+        self.say(
+            EPOCH_LINE.format(
+                stage=row["stage"], epoch=f"{row['epoch']}/{epochs}", loss=f"{row['loss']:.3f}", **share,
+                open_f="–" if _missing(f) else f"{f:.3f}",
+                rate=f"{row['images_per_second']:,.0f}", left=_clock(left),
+            )
+        )
+
+
+def _missing(value: float | None) -> bool:
+    return value is None or math.isnan(value)
+
+
+def _percent(value: float | None) -> str:
+    return "–" if value is None or math.isnan(value) else f"{100 * value:.1f}"
+
+
+def _clock(seconds: float) -> str:
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"

@@ -1,0 +1,279 @@
+"""Training from a manifest to a run folder, stage by stage, resumable at every epoch."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+import warnings
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from lightning.pytorch import Trainer
+from lightning.pytorch.loggers import TensorBoardLogger
+
+from oltr.config import RunConfig
+from oltr.data.feed import Images, batch_size, open_images
+from oltr.data.manifest import Manifest
+from oltr.data.samplers import SAMPLERS, generator
+from oltr.engine.console import Console, process_rank
+from oltr.engine.files import whole
+from oltr.engine.infer import class_means
+from oltr.engine.run_folder import RunFolder
+from oltr.engine.task import Task
+from oltr.errors import UserError
+from oltr.methods import METHODS, Method
+from oltr.nn.backbone import Backbone
+from oltr.nn.network import Network
+
+
+@dataclass
+class FitOptions:
+    """How to run, as against what: nothing here changes the result."""
+
+    resume: bool = False
+    stage1_from: Path | None = None  # a run whose stage 1 is taken instead of trained
+    devices: int = 1
+    nodes: int = 1
+    workers: int = field(default_factory=lambda: min(8, os.cpu_count() or 1))
+    tensorboard: bool = False
+    accelerator: str = "auto"
+
+
+def fit(
+    config: RunConfig, manifest: Manifest, out: str | Path, console: Console, options: FitOptions, source: str = ""
+) -> tuple[Network, dict[str, Images]]:
+    """Train a run; returns the network with the kept weights, and the images, still open."""
+    folder = RunFolder(out)
+    check_trainable(manifest)
+    method = build_method(config, torch.from_numpy(manifest.train_counts()))
+    if process_rank() == 0:
+        if options.resume and (folder.path / "run.yaml").exists():
+            folder.check_same(config, manifest)
+        else:
+            folder.begin(config, manifest, source)
+    device = training_device(options)
+    splits = [split for split, size in manifest.sizes().items() if size]
+    with console.progress("reading images") as progress:
+        images = open_images(
+            manifest, splits, config.data.stored_size, config.data.image_size, device, progress
+        )
+    console.say(f"images from {images['train'].home}; training on {_device_name(device)}, seed {config.seed}")
+    run = _Run(config, method, folder, images, console, options, device)
+    network = run.train()
+    return network, images
+
+
+def check_trainable(manifest: Manifest) -> None:
+    """Refuse data that cannot be learned from."""
+    if not manifest.sizes()["train"]:
+        raise UserError("There are no training images.", try_this="a source with a train split")
+    if len(manifest.classes) < 2:
+        raise UserError(
+            f"There is only one class ({manifest.classes[0]}).", "Recognition needs at least two.",
+        )
+
+
+def build_method(config: RunConfig, train_counts: torch.Tensor) -> Method:
+    """The run's method with its own settings."""
+    return METHODS[config.method](config.settings, train_counts, config.data.image_size)
+
+
+def build_network(config: RunConfig, method: Method, stage: int, weights: str | None = None) -> Network:
+    """The untrained network of a stage; its random start depends on the seed and the stage alone."""
+    torch.manual_seed(config.seed)
+    network = method.first(Backbone(config.backbone, config.data.image_size, weights))
+    return second_network(config, method, network) if stage == 2 else network
+
+
+def second_network(config: RunConfig, method: Method, first: Network) -> Network:
+    """The network of stage 2 on top of that of stage 1."""
+    torch.manual_seed(config.seed + 2**32)
+    return method.second(first)
+
+
+def training_device(options: FitOptions) -> torch.device:
+    """Where this process trains."""
+    if options.accelerator != "cpu" and torch.cuda.is_available():
+        return torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)))
+    return torch.device("cpu")
+
+
+class _Run:
+    """One call of `fit`: walks through the stages and keeps the checkpoint up to date."""
+
+    def __init__(
+        self, config: RunConfig, method: Method, folder: RunFolder, images: dict[str, Images],
+        console: Console, options: FitOptions, device: torch.device,
+    ):
+        self.config, self.method, self.folder, self.images = config, method, folder, images
+        self.console, self.options, self.device = console, options, device
+        self.history: list[dict[str, Any]] = []
+        self.seconds, self.best = 0.0, -1.0
+
+    def train(self) -> Network:
+        """Both stages; what an earlier call finished is not done again."""
+        config, saved = self.config, self._saved()
+        first_weights = self._shared_stage1() or self.folder.stage_weights(1)
+        network = build_network(config, self.method, 1, weights=config.weights)
+        for stage in range(1, config.num_stages + 1):
+            if stage == 2:
+                network = second_network(config, self.method, network)
+            done = first_weights if stage == 1 else self.folder.stage_weights(stage)
+            if done.is_file() and (self.options.resume or stage == 1 and self.options.stage1_from):
+                network.load_state_dict(self.folder.load_weights(done))
+                continue
+            self._train_stage(stage, network, saved if saved and saved["stage"] == stage else None)
+        if process_rank() == 0:
+            self.folder.save_weights(self.folder.model, network.state_dict())
+            self.folder.finish(self.seconds)
+        return network
+
+    def _saved(self) -> dict[str, Any] | None:
+        """The checkpoint to go on from, with the history up to it."""
+        if not self.options.resume or not self.folder.last.is_file():
+            return None
+        saved = torch.load(self.folder.last, map_location="cpu", weights_only=True)
+        self.history, self.seconds = saved["history"], saved["seconds"]
+        return saved
+
+    def _shared_stage1(self) -> Path | None:
+        """The stage-1 weights of another run, if they are what this run would have trained."""
+        if self.options.stage1_from is None:
+            return None
+        other = RunFolder(self.options.stage1_from)
+        theirs, ours = other.config(), self.config
+        same = ("backbone", "weights", "data", "stage1", "keep", "seed")
+        wrong = [name for name in same if getattr(theirs, name) != getattr(ours, name)]
+        if METHODS[theirs.method].first_stage != self.method.first_stage:
+            wrong.append("method")
+        if wrong:
+            raise UserError(f"Stage 1 of {other.path} cannot be shared: its {', '.join(wrong)} differ.")
+        if not self.history:
+            rows = torch.load(other.last, map_location="cpu", weights_only=True)["history"]
+            self.history = [row for row in rows if row["stage"] == 1]
+            self.seconds = sum(row["seconds"] for row in self.history)
+        return other.stage_weights(1)
+
+    def _train_stage(self, number: int, network: Network, saved: dict[str, Any] | None) -> None:
+        stage, done = self.config.stage(number), saved["epoch"] if saved else 0
+        self.best = saved["best"] if saved else -1.0
+        if saved:
+            network.load_state_dict(saved["network"])
+            self.console.say(f"going on with stage {number} after epoch {done}")
+        if done < stage.epochs:
+            self._say_sampling(number)
+            self._run_epochs(number, network, done, saved)
+        if self.config.keep == "best" and self.folder.best.is_file() and "val" in self.images:
+            network.load_state_dict(self.folder.load_weights(self.folder.best))
+        if process_rank() == 0:
+            self.folder.save_weights(self.folder.stage_weights(number), network.state_dict())
+            self.folder.best.unlink(missing_ok=True)
+
+    def _run_epochs(self, number: int, network: Network, done: int, saved: dict[str, Any] | None) -> None:
+        stage = self.config.stage(number)
+        with self.console.progress(f"stage {number}", "steps") as bar:
+            began = time.monotonic()
+
+            def on_step(step: int, steps: int) -> None:
+                epochs = task.epoch - done
+                bar(epochs * steps + step, (stage.epochs - done) * steps)
+
+            def on_epoch(task: Task, row: dict[str, Any]) -> None:
+                self.history.append(row)
+                self.seconds += row["seconds"]
+                finished = task.epoch + 1 - done
+                left = (time.monotonic() - began) / finished * (stage.epochs - task.epoch - 1)
+                self.console.epoch(row, stage.epochs, left)
+                self._checkpoint(task, row)
+
+            task = Task(
+                self.method, network, self.config, number, self.images,
+                workers=self.options.workers, first_epoch=done,
+                optimizer_state=saved["optimizer"] if saved else None,
+                on_start=self._begin_stage if not saved else None, on_step=on_step, on_epoch=on_epoch,
+            )
+            self.console.epoch_header()
+            trainer = self._trainer(number, stage.epochs - done)
+            trainer.fit(task)
+        if trainer.interrupted:
+            raise KeyboardInterrupt
+        network.to(self.device)
+
+    def _begin_stage(self, task: Task) -> None:
+        """What a method does before a stage, once the processes have met and the network is on its device."""
+
+        def means() -> torch.Tensor:
+            return class_means(
+                task.network, self.images["train"], task.augment, self.device,
+                self.method.num_classes, self.config.precision,
+            )
+
+        self.method.begin(task.number, task.network, means)
+
+    def _checkpoint(self, task: Task, row: dict[str, Any]) -> None:
+        """After an epoch: the state to resume from, and the weights if they are the best so far."""
+        if process_rank() != 0:
+            return
+        overall = row["overall"]
+        if self.config.keep == "best" and overall is not None and overall > self.best:
+            self.best = overall
+            self.folder.save_weights(self.folder.best, task.network.state_dict())
+        optimizer = task.optimizers(use_pl_optimizer=False)
+        state = {
+            "stage": task.number,
+            "epoch": task.epoch + 1,
+            "network": task.network.state_dict(),
+            "optimizer": optimizer.state_dict(),  # type: ignore[union-attr]
+            "history": self.history,
+            "seconds": self.seconds,
+            "best": self.best,
+        }
+        with whole(self.folder.last) as part:
+            torch.save(state, part)
+        self.folder.write_metrics(self.history)
+
+    def _trainer(self, number: int, epochs: int) -> Trainer:
+        for name in ("lightning.pytorch", "lightning.fabric", "lightning"):
+            logging.getLogger(name).setLevel(logging.ERROR)
+        warnings.filterwarnings("ignore", module="lightning")
+        on_gpu, several = self.device.type == "cuda", self.options.devices * self.options.nodes > 1
+        low = self.config.precision == "bfloat16" or (self.config.precision == "auto" and on_gpu)
+        logger = TensorBoardLogger(self.folder.path, name="tensorboard", version=f"stage{number}")
+        return Trainer(
+            accelerator="gpu" if on_gpu else "cpu",
+            devices=self.options.devices,
+            num_nodes=self.options.nodes,
+            strategy="ddp" if several else "auto",
+            sync_batchnorm=several and on_gpu,
+            precision="bf16-mixed" if low else "32-true",
+            max_epochs=epochs,
+            deterministic="warn",
+            reload_dataloaders_every_n_epochs=1,
+            use_distributed_sampler=False,
+            limit_val_batches=1.0 if "val" in self.images else 0,
+            num_sanity_val_steps=0,
+            enable_checkpointing=False,  # ours are taken where resuming is exact: between two epochs
+            enable_progress_bar=False,
+            enable_model_summary=False,
+            logger=logger if self.options.tensorboard else False,
+        )
+
+    def _say_sampling(self, number: int) -> None:
+        """The sampler in use and how many images of a class an epoch shows."""
+        stage, labels = self.config.stage(number), self.images["train"].labels
+        batch = batch_size(stage, len(labels))
+        order = SAMPLERS[stage.sampler](
+            labels, len(labels) // batch * batch, generator(self.config.seed, number, 0), stage.images_per_class
+        )
+        shown = torch.bincount(torch.from_numpy(labels[order]), minlength=self.method.num_classes)
+        self.console.say(
+            f"stage {number}: {stage.epochs} epochs of {len(order) // batch} batches of {batch}, {stage.sampler} "
+            f"sampling: {int(shown.min())} to {int(shown.max())} images per class and epoch"
+        )
+
+
+def _device_name(device: torch.device) -> str:
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else f"CPU ({torch.get_num_threads()} threads)"

@@ -1,0 +1,155 @@
+"""A run on disk: what it was told, what it learned, how it went."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import json
+import platform
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml
+from safetensors.torch import load_file, save_file
+
+from oltr.config import RunConfig, build
+from oltr.data.manifest import Manifest
+from oltr.engine.files import whole
+from oltr.errors import UserError
+from oltr.evaluation.shots import shot_groups
+
+_PACKAGES = ("oltr", "torch", "torchvision", "timm", "lightning", "numpy")
+# May differ between the runs that share weights or continue each other, without changing the result.
+_FREE = ("recipe",)
+
+
+class RunFolder:
+    """`runs/NAME/`: run.yaml, model.safetensors, classes.json, metrics.csv, report.json, outputs/, checkpoints/."""
+
+    def __init__(self, path: str | Path):
+        self.path = Path(path)
+        self.model = self.path / "model.safetensors"
+        self.report = self.path / "report.json"
+        self.metrics = self.path / "metrics.csv"
+        self.outputs = self.path / "outputs"
+        self.last = self.path / "checkpoints" / "last.pt"
+        self.best = self.path / "checkpoints" / "best.safetensors"
+
+    def stage_weights(self, stage: int) -> Path:
+        """The weights that a finished stage ended with."""
+        return self.path / "checkpoints" / f"stage{stage}.safetensors"
+
+    def begin(self, config: RunConfig, manifest: Manifest, source: str) -> None:
+        """Start a new run here; a folder that holds something else is left alone."""
+        if self.path.is_file():
+            raise UserError(f"{self.path} is a file.", try_this="another --out")
+        if self.path.exists() and any(self.path.iterdir()):
+            why = "It holds a run already." if (self.path / "run.yaml").exists() else "It is not empty."
+            raise UserError(f"{self.path} cannot take a new run.", why, "--resume to go on with it, or another --out")
+        counts = manifest.train_counts()
+        groups = shot_groups(counts, config.shots)
+        classes = [
+            {"name": name, "train_count": int(count), "shots": str(group)}
+            for name, count, group in zip(manifest.classes, counts, groups, strict=True)
+        ]
+        self._write_yaml(
+            {
+                "config": dataclasses.asdict(config),
+                "source": source,
+                "data": {"fingerprint": manifest.fingerprint(), "images": manifest.sizes()},
+                "versions": {"python": platform.python_version()} | {p: metadata.version(p) for p in _PACKAGES},
+                "hardware": hardware(),
+                "finished": False,
+                "train_seconds": 0.0,
+            }
+        )
+        with whole(self.path / "classes.json") as part:
+            part.write_text(json.dumps(classes, indent=1, ensure_ascii=False), encoding="utf-8")
+
+    def check_same(self, config: RunConfig, manifest: Manifest) -> None:
+        """Refuse to go on with a run under another configuration or other data."""
+        kept = self.run()
+        theirs, ours = kept["config"], dataclasses.asdict(config)
+        changed = differences(theirs, _plain(ours))
+        changed = [line for line in changed if line.split(":")[0] not in _FREE]
+        if changed:
+            raise UserError(
+                f"{self.path} was trained with another configuration.",
+                "\n".join(f"  {line}" for line in changed[:8]),
+                "the old settings, or a new --out",
+            )
+        if kept["data"]["fingerprint"] != manifest.fingerprint():
+            raise UserError(f"{self.path} was trained on other data.", try_this="the old source, or a new --out")
+
+    def run(self) -> dict[str, Any]:
+        """The content of run.yaml."""
+        try:
+            return yaml.safe_load((self.path / "run.yaml").read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise UserError(
+                f"{self.path} is not a run folder.", "It has no run.yaml.", "a folder that `oltr train` wrote"
+            ) from None
+
+    def config(self) -> RunConfig:
+        """The run's configuration."""
+        return build(RunConfig, self.run()["config"])
+
+    def classes(self) -> list[dict[str, Any]]:
+        """Name, training count and shot group of each class."""
+        return json.loads((self.path / "classes.json").read_text(encoding="utf-8"))
+
+    def finish(self, train_seconds: float) -> None:
+        """Note in run.yaml that training is done and how long it took."""
+        self._write_yaml(self.run() | {"finished": True, "train_seconds": round(train_seconds, 3)})
+
+    def save_weights(self, path: Path, state: dict[str, torch.Tensor]) -> None:
+        """Weights as safetensors, whole or not at all."""
+        with whole(path) as part:
+            save_file({name: tensor.detach().cpu().contiguous() for name, tensor in state.items()}, part)
+
+    def load_weights(self, path: Path) -> dict[str, torch.Tensor]:
+        """Weights that `save_weights` wrote."""
+        if not path.is_file():
+            raise UserError(f"{path} is missing.", "The run has not finished.", "--resume")
+        return load_file(path)
+
+    def write_metrics(self, history: list[dict[str, Any]]) -> None:
+        """metrics.csv from the epochs so far, written anew each time, so that a resumed run has no row twice."""
+        with whole(self.metrics) as part, part.open("w", newline="", encoding="utf-8") as file:
+            table = csv.DictWriter(file, fieldnames=list(history[0]))
+            table.writeheader()
+            table.writerows(history)
+
+    def _write_yaml(self, values: dict[str, Any]) -> None:
+        with whole(self.path / "run.yaml") as part:
+            part.write_text(yaml.safe_dump(_plain(values), sort_keys=False, allow_unicode=True), encoding="utf-8")
+
+
+def hardware() -> str:
+    """The device a run uses, in words."""
+    if torch.cuda.is_available():
+        return torch.cuda.get_device_name()
+    return f"{platform.machine()} CPU, {torch.get_num_threads()} threads"
+
+
+def differences(old: dict[str, Any], new: dict[str, Any], place: str = "") -> list[str]:
+    """Settings that differ, as "place: old → new"."""
+    lines = []
+    for key in {**old, **new}:
+        a, b, where = old.get(key), new.get(key), f"{place}{key}"
+        if isinstance(a, dict) and isinstance(b, dict):
+            lines += differences(a, b, f"{where}.")
+        elif a != b:
+            lines.append(f"{where}: {a} → {b}")
+    return lines
+
+
+def _plain(value: Any) -> Any:
+    """Tuples as lists, all the way down, as YAML gives them back."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value

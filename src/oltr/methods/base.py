@@ -1,0 +1,72 @@
+"""The contract of a method: the networks of its two stages, their loss, and who thought of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from oltr.config import build
+from oltr.nn.backbone import Backbone
+from oltr.nn.direct_feature import DirectFeature
+from oltr.nn.network import LinearHead, Network, Output
+from oltr.registry import Registry
+
+
+@dataclass(frozen=True)
+class MethodInfo:
+    """Where a method comes from and what it does, for `oltr methods`, the docs and the tests."""
+
+    title: str
+    summary: str
+    paper: str
+    year: int
+    changes: str = ""  # what we do differently from the paper, and why
+
+
+@dataclass(frozen=True)
+class NoSettings:
+    """For methods without numbers of their own."""
+
+
+class Method:
+    """A system that learns in one or two stages; subclass it, register it, give it a recipe and a test.
+
+    `settings` are its own numbers (recipes/methods/NAME.yaml), `train_counts` the training images per class.
+    Stage 1 is the plain model unless `first` is overridden; methods whose `first_stage` is equal can share
+    its weights.
+    """
+
+    info: ClassVar[MethodInfo]
+    Settings: ClassVar[type] = NoSettings
+    first_stage: ClassVar[str] = "plain"
+    score: ClassVar[str] = "softmax"  # what calls an image unknown, unless the user chooses another
+
+    def __init__(self, settings: Mapping[str, Any], train_counts: Tensor, image_size: int):
+        self.settings: Any = build(self.Settings, settings, "settings")
+        self.train_counts, self.image_size = train_counts, image_size
+        self.num_classes = len(train_counts)
+
+    def first(self, backbone: Backbone) -> Network:
+        """The network of stage 1: a linear classifier on the pooled map."""
+        return Network(backbone, DirectFeature(backbone.channels), LinearHead(backbone.channels, self.num_classes))
+
+    def second(self, first: Network) -> Network:
+        """The network of stage 2, made from the trained first one; by default it simply goes on."""
+        return first
+
+    def begin(self, stage: int, network: Network, class_means: Callable[[], Tensor]) -> None:
+        """Called before a stage; `class_means` passes over the training set for each class's mean v_direct (K×D)."""
+
+    def loss(self, stage: int, network: Network, output: Output, labels: Tensor) -> dict[str, Tensor]:
+        """The loss as named terms, already weighted; their sum is minimised."""
+        return {"cross_entropy": torch.nn.functional.cross_entropy(output.logits.float(), labels)}
+
+    def after_step(self, stage: int, network: Network, output: Output, labels: Tensor) -> None:
+        """Called after each optimiser step, for what is learned without a gradient."""
+
+
+METHODS: Registry[type[Method]] = Registry("method")

@@ -1,0 +1,122 @@
+"""Any timm network as a function from images to one feature map."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import timm
+import torch
+from torch import Tensor, nn
+
+from oltr.errors import UserError
+from oltr.nn import resnet10, resnet32_cifar  # noqa: F401  (registers them with timm)
+from oltr.nn.layout import to_map
+from oltr.registry import unknown_name
+
+
+class Backbone(nn.Module):
+    """f = backbone(images): B×3×S×S → B×C×H×W, whatever layout the network itself uses.
+
+    Token networks (ViT) give their patch grid, channels-last ones (Swin) are permuted; a network without a
+    map gives its vector as a 1×1 map and says `has_map = False`.
+    """
+
+    def __init__(self, name: str, image_size: int, weights: str | None = None):
+        super().__init__()
+        self.net = _create(name, image_size, pretrained=weights == "pretrained")
+        if weights not in (None, "pretrained"):
+            load_weights(self.net, Path(str(weights)))
+        self.channels: int = self.net.num_features
+        self.prefix_tokens = int(getattr(self.net, "num_prefix_tokens", 0) or 0)
+        self.map_size = self._probe(image_size)
+        self.has_map = self.map_size[0] * self.map_size[1] > 1
+
+    def forward(self, images: Tensor) -> Tensor:
+        return to_map(self.net.forward_features(images), self.channels, self.prefix_tokens)
+
+    @property
+    def stages(self) -> list[str]:
+        """Names of the modules after which attention can stand, first to last."""
+        return [stage["module"] for stage in getattr(self.net, "feature_info", None) or []]
+
+    def shape_after(self, stage: int, image_size: int) -> tuple[int, tuple[int, int]]:
+        """Channels and map size after one of `stages`."""
+        if not -len(self.stages) <= stage < len(self.stages):
+            raise UserError(
+                f"Attention after stage {stage} is not possible.",
+                f"This backbone has {len(self.stages)} stages: {', '.join(self.stages)}.",
+                "-1 for the last map, or an index into that list",
+            )
+        seen: list[Tensor] = []
+        module = self.net.get_submodule(self.stages[stage])
+        hook = module.register_forward_hook(lambda module, inputs, output: seen.append(output))
+        self._probe(image_size)
+        hook.remove()
+        if not seen or not isinstance(seen[0], Tensor):
+            raise UserError(f"Attention cannot stand after {self.stages[stage]} of this backbone.")
+        channels = self.net.feature_info[stage]["num_chs"]
+        height, width = to_map(seen[0], channels, self.prefix_tokens).shape[2:]
+        return channels, (int(height), int(width))
+
+    @torch.no_grad()
+    def _probe(self, image_size: int) -> tuple[int, int]:
+        """Height and width of the map, found by one forward pass of a blank image."""
+        training = self.net.training
+        self.net.eval()
+        height, width = self(torch.zeros(1, 3, image_size, image_size)).shape[2:]
+        self.net.train(training)
+        return int(height), int(width)
+
+
+def _create(name: str, image_size: int, pretrained: bool) -> nn.Module:
+    if not timm.is_model(name):
+        raise unknown_name("backbone", name, timm.list_models())
+    takes_size = timm.models.get_pretrained_cfg(name).fixed_input_size or name.startswith("resnet10")
+    size = {"img_size": image_size} if takes_size else {}
+    if pretrained and not timm.models.get_pretrained_cfg(name).has_weights:
+        raise UserError(f"There are no pretrained weights for {name}.", try_this="leave out --weights")
+    try:
+        return timm.create_model(name, pretrained=pretrained, num_classes=0, global_pool="", **size)
+    except TypeError:  # a few networks fix their pooling
+        return timm.create_model(name, pretrained=pretrained, num_classes=0, **size)
+    except (OSError, RuntimeError) as problem:
+        if not pretrained:
+            raise
+        raise UserError(
+            f"The pretrained weights of {name} could not be downloaded.", str(problem), "--weights FILE"
+        ) from problem
+
+
+def load_weights(net: nn.Module, path: Path) -> None:
+    """Fill `net` from a weight file, ignoring the file's classifier and the prefixes that trainers add."""
+    if not path.is_file():
+        raise UserError(f"There is no weight file {path}.", try_this="a .safetensors or .pth file, or `pretrained`")
+    try:
+        if path.suffix == ".safetensors":
+            from safetensors.torch import load_file
+
+            state = load_file(path)
+        else:
+            state = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as problem:  # any of a dozen kinds, all meaning the same to the user
+        raise UserError(f"{path} could not be read as weights.", str(problem).splitlines()[0]) from problem
+    for wrapper in ("state_dict", "model"):
+        state = state.get(wrapper, state)
+    own = net.state_dict()
+    renamed = {_strip(name): value for name, value in state.items() if isinstance(value, Tensor)}
+    fitting = {n: v for n, v in renamed.items() if n in own and v.shape == own[n].shape}
+    if len(fitting) < len(own) / 2:
+        raise UserError(
+            f"{path} does not fit this backbone: {len(fitting)} of {len(own)} tensors match.",
+            try_this="the backbone these weights were trained with",
+        )
+    if missing := len(own) - len(fitting):
+        warnings.warn(f"{missing} of {len(own)} backbone tensors are not in {path.name} and start at random.")
+    net.load_state_dict(fitting, strict=False)
+
+
+def _strip(name: str) -> str:
+    for prefix in ("module.", "backbone.net.", "backbone."):
+        name = name.removeprefix(prefix)
+    return name

@@ -1,0 +1,32 @@
+"""Feature maps as B×C×H×W, whatever layout a network uses inside."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+
+def to_map(features: Tensor, channels: int, prefix_tokens: int) -> Tensor:
+    """B×C×H×W from a map, a channels-last map (Swin), tokens with `prefix_tokens` before the patches, or a vector.
+
+    Tokens that form no square grid, and vectors, become a map one position wide.
+    """
+    if features.ndim == 4:
+        return features if features.shape[1] == channels else features.permute(0, 3, 1, 2)
+    if features.ndim == 3:
+        patches = features[:, prefix_tokens:].transpose(1, 2)
+        side = math.isqrt(patches.shape[2])
+        return patches.unflatten(2, (side, side)) if side**2 == patches.shape[2] else patches.unsqueeze(3)
+    return features[:, :, None, None]
+
+
+def from_map(feature_map: Tensor, like: Tensor, prefix_tokens: int) -> Tensor:
+    """The way back: a B×C×H×W map in the layout of `like`, whose prefix tokens are kept."""
+    if like.ndim == 3:
+        patches = feature_map.flatten(2).transpose(1, 2)
+        return torch.cat([like[:, :prefix_tokens], patches], dim=1)
+    if like.shape != feature_map.shape:
+        return feature_map.permute(0, 2, 3, 1)
+    return feature_map

@@ -1,0 +1,62 @@
+"""The dynamic meta-embedding: direct feature, memory feature and reachability in one vector."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+from torch import Tensor, nn
+
+from oltr.nn.memory import Memory
+
+CoefficientForm = Literal["softmax", "raw"]
+
+
+class MetaParts(NamedTuple):
+    """What went into a meta-embedding; None where that part is switched off."""
+
+    meta_embedding: Tensor  # B×D
+    memory_feature: Tensor | None  # B×D
+    concept_selector: Tensor | None  # B×D
+    reachability: Tensor | None  # B
+
+
+class MetaEmbedding(nn.Module):
+    """v_meta = (s/γ) (v_direct + e ⊗ v_memory), B×D → B×D, with
+
+    v_memory = oᵀM, o = T_hal(v_direct) (softmax of it in the released form), e = tanh(T_sel(v_direct)),
+    γ = reachability of v_direct; s is 10 in the released form, 1 in the paper's. Each part can be left out.
+    """
+
+    def __init__(
+        self,
+        num_classes: int,
+        dims: int,
+        *,
+        memory: bool,
+        selector: bool,
+        reachability: bool,
+        coefficients: CoefficientForm,
+        reachability_scale: float,
+        constant_centroids: bool,
+    ):
+        super().__init__()
+        self.coefficients, self.scale, self.constant = coefficients, reachability_scale, constant_centroids
+        self.calibrated = reachability
+        self.memory = Memory(num_classes, dims) if memory or reachability else None
+        self.hallucinator = nn.Linear(dims, num_classes) if memory else None  # T_hal
+        self.concept_selector = nn.Linear(dims, dims) if memory and selector else None  # T_sel
+
+    def forward(self, direct: Tensor) -> MetaParts:
+        v, memory_feature, e, gamma = direct, None, None, None
+        if self.hallucinator is not None and self.memory is not None:
+            o = self.hallucinator(direct)
+            o = o.softmax(dim=1) if self.coefficients == "softmax" else o
+            centroids = self.memory.centroids
+            memory_feature = o @ (centroids.detach() if self.constant else centroids)
+            if self.concept_selector is not None:
+                e = self.concept_selector(direct).tanh()
+            v = direct + (memory_feature if e is None else e * memory_feature)
+        if self.calibrated and self.memory is not None:
+            gamma = self.memory.reachability(direct, self.constant)
+            v = v * (self.scale / gamma)[:, None]
+        return MetaParts(v, memory_feature, e, gamma)

@@ -1,0 +1,63 @@
+"""Where to draw the line between known and unknown, without ever looking at an open image."""
+
+from __future__ import annotations
+
+import math
+
+from oltr.errors import UserError
+from oltr.evaluation.outputs import OPEN, Outputs
+from oltr.openset.scores import Score
+
+
+def choose_threshold(score: Score, validation: Outputs | None, unknown_rate: float) -> float:
+    """The threshold that calls as many known validation images unknown as it can, at most that share of them.
+
+    With n values sorted from least to most familiar and k = ⌊rate · n⌋ it is the value at place k: an image
+    on the threshold is known, so k images, or fewer when some share that value, lie beyond it.
+    """
+    if not 0 < unknown_rate < 1:
+        raise UserError(
+            f"The unknown rate must lie between 0 and 1; got {unknown_rate}.",
+            "It is the share of known validation images that may be called unknown.",
+            "0.05",
+        )
+    known = score.value(validation)[validation.labels != OPEN] if validation is not None else None
+    if known is None or len(known) == 0:
+        raise UserError(
+            "There are no validation images to choose a threshold on.",
+            "An unknown rate is met on validation images of the known classes.",
+            "data with a val split, or a threshold of your own",
+        )
+    if known.isnan().any():
+        raise UserError(
+            f"The score {score.name!r} is NaN for {int(known.isnan().sum())} validation images.",
+            "The network's outputs are not numbers; its training probably went astray.",
+        )
+    # The small addend keeps e.g. 0.29 · 100 = 28.999999999999996 from losing an image.
+    allowed = math.floor(unknown_rate * len(known) + 1e-9)
+    return float(known.sort(descending=not score.higher_is_known).values[allowed])
+
+
+def settle_threshold(
+    score: Score, validation: Outputs | None, threshold: float | None, unknown_rate: float | None
+) -> float:
+    """The threshold given, else the one that meets the unknown rate, else the score's own default."""
+    if threshold is not None and unknown_rate is not None:
+        raise UserError(
+            "Both a threshold and an unknown rate were given.",
+            "The unknown rate chooses the threshold, so only one of them can hold.",
+            "--threshold or --unknown-rate, not both",
+        )
+    if threshold is not None:
+        if not math.isfinite(threshold):
+            raise UserError(f"The threshold must be a finite number; got {threshold}.")
+        return float(threshold)
+    if unknown_rate is not None:
+        return choose_threshold(score, validation, unknown_rate)
+    if score.default_threshold is None:
+        raise UserError(
+            f"The score {score.name!r} has no default threshold.",
+            "Its range depends on the network and the data.",
+            "--unknown-rate 0.05, or a --threshold of your own",
+        )
+    return score.default_threshold

@@ -1,0 +1,213 @@
+"""Tables shaped like the paper's, as fixed-width text and as Markdown."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rich.cells import cell_len
+
+if TYPE_CHECKING:
+    from oltr.evaluation.report import Report
+
+MISSING = "–"
+_SHOTS = ("many", "medium", "few")
+
+
+class _Column(NamedTuple):
+    part: str  # "closed" or "open" in the report
+    key: str
+    title: str
+    percent: bool = True
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns in named groups, rows of ready-made cells whose first is the name, and notes under them."""
+
+    title: str
+    groups: Sequence[tuple[str, Sequence[str]]]
+    rows: Sequence[Sequence[str]]
+    notes: Sequence[str] = field(default_factory=tuple)
+
+    def text(self) -> str:
+        """Fixed width, groups apart by a bar; as wide as its longest names need."""
+        columns = [column for _, names in self.groups for column in names]
+        rows = [list(row) for row in self.rows]
+        widths = [max(cell_len(cell) for cell in cells) for cells in zip(columns, *rows, strict=True)]
+        blocks, start = [], 0
+        for title, names in self.groups:
+            width = widths[start : start + len(names)]
+            width[-1] += max(0, cell_len(title) - sum(width) - 2 * (len(names) - 1))
+            blocks.append(width)
+            start += len(names)
+
+        def line(cells: Sequence[str]) -> str:
+            remaining = iter(cells)
+            parts = [[_pad(next(remaining), width, left=False) for width in block] for block in blocks]
+            parts[0][0] = _pad(cells[0], blocks[0][0], left=True)
+            return " │ ".join("  ".join(part) for part in parts).rstrip()
+
+        inner = [sum(block) + 2 * (len(block) - 1) for block in blocks]
+        titles = [title for title, _ in self.groups]
+        lines = [self.title, ""] if self.title else []
+        if any(titles):
+            centred = [" " * ((width - cell_len(t)) // 2) + t for t, width in zip(titles, inner, strict=True)]
+            parts = [_pad(title, width, left=True) for title, width in zip(centred, inner, strict=True)]
+            lines.append(" │ ".join(parts).rstrip())
+        lines += [line(columns), "─┼─".join("─" * width for width in inner), *(line(row) for row in rows)]
+        for note in self.notes:
+            room = max(sum(inner) + 3 * (len(inner) - 1), 72)
+            lines += textwrap.wrap(note, room, break_long_words=False, break_on_hyphens=False)
+        return "\n".join(lines)
+
+    def markdown(self) -> str:
+        """A Markdown table; a column's group stands before its name."""
+        columns = [f"{title} {name}".strip() for title, names in self.groups for name in names]
+        marks = [":--", *["--:"] * (len(columns) - 1)]
+        lines = [f"**{_escape(self.title)}**", ""] if self.title else []
+        lines += [_markdown_row(columns), f"|{'|'.join(marks)}|", *(_markdown_row(row) for row in self.rows)]
+        for note in self.notes:
+            lines += ["", _escape(note)]
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return self.text()
+
+    def _repr_markdown_(self) -> str:
+        return self.markdown()
+
+
+def comparison(reports: Mapping[str, Report]) -> Table:
+    """One row per run, closed and open as in the paper, the published row and the difference under it."""
+    columns = _columns(reports)
+    rows: list[list[str]] = []
+    for name, report in reports.items():
+        ours = [_number(report.data, column) for column in columns]
+        label = name if report["method"] in name else f"{name} ({report['method']})"
+        rows.append([label, *_cells(ours, columns)])
+        if _published(report):
+            theirs = [_number(_published(report), column) for column in columns]
+            gaps = [None if a is None or b is None else a - b for a, b in zip(ours, theirs, strict=True)]
+            rows.append(["  published", *_cells(theirs, columns)])
+            rows.append(["  difference", *_cells(gaps, columns, sign="+")])
+    groups = [("", ["method"])]
+    for part in dict.fromkeys(column.part for column in columns):
+        groups.append((part, [column.title for column in columns if column.part == part]))
+    notes = [_legend(columns), *_open_notes(reports), *_other_notes(reports)]
+    return Table(_title(reports), groups, rows, notes)
+
+
+def per_class(report: Report, worst: int = 10) -> Table:
+    """The classes with the lowest closed-set accuracy, fewest training images first among equals."""
+    tested = [entry for entry in report["per_class"] if entry["accuracy"] is not None]
+    shown = sorted(tested, key=lambda entry: (entry["accuracy"], entry["train_count"]))[:worst]
+    rows = [
+        [entry["name"], str(entry["train_count"]), _percent(entry["accuracy"]), _percent(entry["f1"])]
+        for entry in shown
+    ]
+    title = f"{report['method']}: the {len(shown)} of {len(tested)} classes with the lowest accuracy"
+    return Table(title, [("", ["class", "training images", "accuracy", "F1"])], rows)
+
+
+def _title(reports: Mapping[str, Report]) -> str:
+    """The backbone and the sizes of the shot groups, as far as the runs share them."""
+    parts = []
+    backbones = {report["backbone"] for report in reports.values()}
+    if len(backbones) == 1:
+        parts.append(backbones.pop())
+    sizes = {
+        (report["num_classes"], *(report["shots"][group] for group in _SHOTS)) for report in reports.values()
+    }
+    if len(sizes) == 1:
+        total, many, medium, few = sizes.pop()
+        parts.append(f"{total} classes: {many} many-, {medium} medium-, {few} few-shot")
+    return ", ".join(parts)
+
+
+def _legend(columns: Sequence[_Column]) -> str:
+    keys = [column.key for column in columns]
+    legend = "Percent, mean over classes"
+    legend += "; unknown: open images called so" if "unknown_recall" in keys else ""
+    return legend + ("; F 2019: as printed in the paper." if "f_measure_2019" in keys else ".")
+
+
+def _open_notes(reports: Mapping[str, Report]) -> list[str]:
+    """Which score and threshold called images unknown: one note when all agree, one per kind otherwise."""
+    runs_by_rule: dict[str, list[str]] = {}
+    for name, report in reports.items():
+        runs_by_rule.setdefault(_open_rule(report), []).append(name)
+    if len(runs_by_rule) == 1:
+        return [f"Open: {rule}." for rule in runs_by_rule]
+    return [f"Open ({', '.join(names)}): {rule}." for rule, names in runs_by_rule.items()]
+
+
+def _open_rule(report: Report) -> str:
+    if "open" not in report:
+        return "not tested, there were no open images"
+    part = report["open"]
+    rule = f"score {part['score']}, threshold {part['threshold']:.4g}"
+    if part.get("unknown_rate") is not None:
+        rule += f" (calls {_percent(part['unknown_rate'])} % of the known validation images unknown)"
+    return rule
+
+
+def _other_notes(reports: Mapping[str, Report]) -> list[str]:
+    """Why rows may not compare, and where published rows come from."""
+    notes = []
+    counts = [{entry["name"]: entry["train_count"] for entry in r["per_class"]} for r in reports.values()]
+    if any(set(each) != set(counts[0]) for each in counts):
+        notes.append("Caution: these runs do not have the same classes, so their numbers do not compare.")
+    elif any(each != counts[0] for each in counts):
+        notes.append("Caution: these runs were trained on different numbers of images per class.")
+    sources = {_published(r)["source"]: None for r in reports.values() if _published(r).get("source")}
+    return notes + [f"Published: {source}." for source in sources]
+
+
+def _columns(reports: Mapping[str, Report]) -> list[_Column]:
+    """The paper's columns; no open ones when nothing is open, the 2019 F where a published row has it."""
+    columns = [_Column("closed", key, key) for key in (*_SHOTS, "overall")]
+    published = [_published(report).get("open") or {} for report in reports.values()]
+    if not any(published) and all("open" not in report for report in reports.values()):
+        return columns
+    columns += [_Column("open", key, key) for key in _SHOTS]
+    columns.append(_Column("open", "f_measure", "F", percent=False))
+    if any("f_measure_2019" in row for row in published):
+        columns.append(_Column("open", "f_measure_2019", "F 2019", percent=False))
+    return [*columns, _Column("open", "unknown_recall", "unknown"), _Column("open", "auroc", "AUROC")]
+
+
+def _published(report: Report) -> dict[str, Any]:
+    return report.data.get("expect") or {}
+
+
+def _number(data: Mapping[str, Any], column: _Column) -> float | None:
+    return (data.get(column.part) or {}).get(column.key)
+
+
+def _cells(values: Sequence[float | None], columns: Sequence[_Column], sign: str = "") -> list[str]:
+    pairs = zip(values, columns, strict=True)
+    return [_percent(value, sign) if column.percent else _fraction(value, sign) for value, column in pairs]
+
+
+def _percent(value: float | None, sign: str = "") -> str:
+    return MISSING if value is None else f"{100 * value:{sign}z.1f}"
+
+
+def _fraction(value: float | None, sign: str = "") -> str:
+    return MISSING if value is None else f"{value:{sign}z.3f}"
+
+
+def _pad(cell: str, width: int, *, left: bool) -> str:
+    space = " " * (width - cell_len(cell))  # str.ljust miscounts characters that fill two columns
+    return cell + space if left else space + cell
+
+
+def _escape(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
+
+
+def _markdown_row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(_escape(cell).strip() for cell in cells)} |"

@@ -1,0 +1,216 @@
+import os
+
+import pandas as pd
+import pytest
+
+from oltr.data.sources import read_source
+from oltr.errors import UserError
+from tests.helpers.pictures import class_folders, write_picture
+
+
+def files_exist(manifest):
+    return all(path.is_file() for split in manifest.sizes() for path in manifest.paths(split))
+
+
+def test_flat_folder_is_split_about_60_20_20(tmp_path):
+    class_folders(tmp_path, {"one": 1, "two": 2, "three": 3, "ten": 10, "bär mit hut": 5})
+    manifest = read_source(tmp_path)
+    sizes = manifest.table.groupby(["label", "split"]).size().unstack(fill_value=0)
+    assert sizes.loc["one"].to_dict() == {"test": 0, "train": 1, "val": 0}
+    assert sizes.loc["two"].to_dict() == {"test": 1, "train": 1, "val": 0}
+    assert sizes.loc["three"].to_dict() == {"test": 1, "train": 1, "val": 1}
+    assert sizes.loc["ten"].to_dict() == {"test": 2, "train": 6, "val": 2}
+    assert sizes.loc["bär mit hut"].to_dict() == {"test": 1, "train": 3, "val": 1}
+    assert any("Split made for you" in note for note in manifest.notes)
+    assert files_exist(manifest)
+
+
+def test_flat_split_is_fixed_by_the_seed_and_by_class(tmp_path):
+    class_folders(tmp_path, {"a": 20, "b": 20})
+    first, again, other = read_source(tmp_path), read_source(tmp_path), read_source(tmp_path, seed=1)
+    assert first.fingerprint() == again.fingerprint() != other.fingerprint()
+    class_folders(tmp_path, {"0 new": 9})
+    grown = read_source(tmp_path).table
+    pd.testing.assert_frame_equal(grown[grown["label"] != "0 new"].reset_index(drop=True), first.table)
+
+
+def test_flat_folder_can_stay_whole(tmp_path):
+    class_folders(tmp_path, {"a": 5, "b": 5})
+    assert read_source(tmp_path, make_split=False).sizes() == {"train": 10, "val": 0, "test": 0, "open": 0}
+
+
+@pytest.mark.parametrize("name", ["open", "unknown"])
+def test_open_folder_in_a_flat_folder(tmp_path, name):
+    class_folders(tmp_path, {"a": 5, "b": 5})
+    write_picture(tmp_path / name / "x.png")
+    write_picture(tmp_path / name / "zebra" / "y.png")
+    manifest = read_source(tmp_path)
+    assert manifest.classes == ("a", "b")
+    assert sorted(manifest.rows("open")["label"]) == ["unknown", "zebra"]
+    assert any(name in note and "open split" in note for note in manifest.notes)
+
+
+def test_split_folders(tmp_path):
+    class_folders(tmp_path / "train", {"a": 3, "b": 2})
+    class_folders(tmp_path / "validation", {"a": 1})
+    class_folders(tmp_path / "test", {"a": 1, "b": 1})
+    write_picture(tmp_path / "open" / "loose.png")
+    class_folders(tmp_path / "open", {"zebra": 2})
+    manifest = read_source(tmp_path)
+    assert manifest.sizes() == {"train": 5, "val": 1, "test": 2, "open": 3}
+    assert sorted(manifest.rows("open")["label"]) == ["unknown", "zebra", "zebra"]
+    assert files_exist(manifest)
+
+
+def test_a_class_called_train_is_no_split(tmp_path):
+    class_folders(tmp_path, {"car": 5, "train": 5, "open": 2})
+    manifest = read_source(tmp_path)
+    assert manifest.classes == ("car", "train")
+    assert manifest.sizes()["open"] == 2
+
+
+def test_scanning_skips_hidden_and_other_files_and_follows_links_once(tmp_path):
+    images = class_folders(tmp_path / "images", {"a": 2, "b": 2, ".cache": 3})
+    write_picture(images / "a" / "deep" / "er.JPEG")
+    write_picture(images / "a" / ".hidden.png")
+    (images / "a" / "notes.txt").write_text("no image")
+    (images / "a" / "loop").symlink_to(images / "a", target_is_directory=True)
+    elsewhere = class_folders(tmp_path / "elsewhere", {"c": 4}) / "c"
+    (images / "c").symlink_to(elsewhere, target_is_directory=True)
+    table = read_source(images).table
+    assert sorted(table.loc[table["label"] == "a", "path"]) == ["a/0.png", "a/1.png", "a/deep/er.JPEG"]
+    assert set(table["label"]) == {"a", "b", "c"}
+    assert (table["label"] == "c").sum() == 4
+
+
+def test_empty_class_folders_and_loose_images_are_noted(tmp_path):
+    class_folders(tmp_path, {"a": 3, "b": 3, "nobody": 0})
+    write_picture(tmp_path / "loose.png")
+    notes = " ".join(read_source(tmp_path).notes)
+    assert "Empty: 1 class folder, nobody" in notes
+    assert "1 image outside any class folder" in notes
+
+
+def lists(folder, **contents):
+    folder.mkdir(exist_ok=True)
+    for split, lines in contents.items():
+        (folder / f"Some_LT_{split}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return folder
+
+
+def test_released_lists(tmp_path):
+    folder = lists(
+        tmp_path / "lists",
+        train=["a/my dog.jpg 0", "a/2.jpg 10", "a/3.jpg 10", ""],
+        val=["v/1.jpg 0"],
+        test=["t/1.jpg 10", "t/2.jpg -1"],
+        open=["o/ä.jpg -1"],
+    )
+    manifest = read_source(folder)
+    assert manifest.classes == ("0", "10")
+    assert manifest.sizes() == {"train": 3, "val": 1, "test": 1, "open": 2}
+    assert manifest.paths("train")[0] == folder / "a/my dog.jpg"
+    (tmp_path / "images").mkdir()
+    assert read_source(folder, root=tmp_path / "images").paths("val") == [tmp_path / "images/v/1.jpg"]
+
+
+def test_lists_without_train_are_legal(tmp_path):
+    manifest = read_source(lists(tmp_path / "lists", val=["v/1.jpg 3"], open=["o/1.jpg -1"]))
+    assert manifest.classes == ("3",)
+    assert manifest.sizes()["train"] == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("onlyapath.jpg", "no label"),
+        ("a.jpg seven", "'seven', which is not an integer"),
+        ("a.jpg -1", "label -1 in the train list"),
+    ],
+)
+def test_a_bad_list_line_is_named(tmp_path, line, said):
+    folder = lists(tmp_path / "lists", train=["ok.jpg 1", line])
+    with pytest.raises(UserError, match="line 2") as refused:
+        read_source(folder)
+    assert said in str(refused.value)
+
+
+def test_two_lists_of_a_split_are_refused(tmp_path):
+    folder = lists(tmp_path / "lists", train=["a.jpg 1"])
+    (folder / "Other_train.txt").write_text("b.jpg 1\n")
+    with pytest.raises(UserError, match="two train lists"):
+        read_source(folder)
+
+
+def test_manifest_files_and_their_roots(tmp_path):
+    folder = tmp_path / "set"
+    folder.mkdir()
+    (folder / "manifest.csv").write_text("path,label,split\na.jpg,NA,train\nb.jpg,007,train\n")
+    by_folder = read_source(folder)
+    assert by_folder.classes == ("007", "NA")  # names, not missing values or numbers
+    assert by_folder.paths("train")[0] == folder / "a.jpg"
+    assert read_source(folder / "manifest.csv", root=tmp_path).paths("train")[0] == tmp_path / "a.jpg"
+    pd.DataFrame({"path": ["a.jpg"], "label": [4], "split": ["train"], "root": ["images"]}).to_parquet(
+        folder / "numbers.parquet"
+    )
+    recorded = read_source(folder / "numbers.parquet")
+    assert recorded.classes == ("4",)
+    assert recorded.paths("train") == [folder / "images" / "a.jpg"]
+    assert "root" not in recorded.table
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("", "empty"),
+        ("path;label;split\na;b;train\n", "separate the columns with commas"),
+        ("path,label,split,root\na,b,train,x\nc,b,train,y\n", "2 values"),
+        ("path,label,split\na,b,train\na,b,c,d,e\n", "cannot be read as a manifest"),
+        ("path,label\na,b\n", "lacks the column split"),
+    ],
+)
+def test_bad_manifest_files(tmp_path, content, said):
+    file = tmp_path / "set.csv"
+    file.write_text(content)
+    with pytest.raises(UserError) as refused:
+        read_source(file)
+    assert said in str(refused.value)
+    assert str(file) in str(refused.value)
+
+
+def test_files_that_are_no_source(tmp_path):
+    (tmp_path / "broken.parquet").write_bytes(b"not parquet")
+    (tmp_path / "latin.csv").write_bytes("path,label,split\nä.jpg,a,train".encode("latin-1"))
+    for name, said in [("broken.parquet", "cannot be read"), ("latin.csv", "not UTF-8")]:
+        with pytest.raises(UserError, match=said):
+            read_source(tmp_path / name)
+    with pytest.raises(UserError, match="not a source"):
+        read_source(write_picture(tmp_path / "photo.png"))
+    with pytest.raises(UserError, match="no file or folder"):
+        read_source(tmp_path / "nowhere")
+
+
+def test_folders_that_are_no_source(tmp_path):
+    with pytest.raises(UserError, match="No images were found"):
+        read_source(tmp_path)
+    (tmp_path / "empty class").mkdir()
+    with pytest.raises(UserError, match="No images were found"):
+        read_source(tmp_path)
+    write_picture(tmp_path / "photo.png")
+    with pytest.raises(UserError, match="1 image but no class folders"):
+        read_source(tmp_path)
+
+
+def test_root_is_refused_where_it_means_nothing(tmp_path):
+    class_folders(tmp_path / "a set", {"a": 2, "b": 2})
+    with pytest.raises(UserError, match="leave --root out"):
+        read_source(tmp_path / "a set", root=tmp_path)
+    with pytest.raises(UserError, match="not a folder"):
+        read_source(tmp_path / "a set", root=tmp_path / "nowhere")
+
+
+def test_a_name_that_is_not_utf8_is_refused(tmp_path):
+    class_folders(tmp_path, {"a": 2})
+    (tmp_path / "a" / os.fsdecode(b"\xff.png")).write_bytes(b"")
+    with pytest.raises(UserError, match="not valid UTF-8"):
+        read_source(tmp_path)

@@ -1,0 +1,151 @@
+import pytest
+from rich.cells import cell_len
+
+from oltr.report.tables import Table, comparison, per_class
+from tests.report.sample import sample_report
+
+PUBLISHED = {
+    "closed": {"many": 0.7, "few": 0.3001},
+    "open": {"f_measure_2019": 0.6},
+    "source": "Someone 2019, table 1",
+}
+
+
+def lines(text: str) -> str:
+    return text.strip("\n")
+
+
+def test_two_runs():
+    text = comparison({"plain": sample_report("plain"), "oltr": sample_report()}).text()
+    assert text == lines("""
+resnet10, 2 classes: 1 many-, 0 medium-, 1 few-shot
+
+       │           closed            │                   open
+method │ many  medium   few  overall │ many  medium   few      F  unknown  AUROC
+───────┼─────────────────────────────┼──────────────────────────────────────────
+plain  │ 75.0       –  30.0     52.5 │ 70.0       –  25.0  0.500     50.0   80.0
+oltr   │ 75.0       –  30.0     52.5 │ 70.0       –  25.0  0.500     50.0   80.0
+Percent, mean over classes; unknown: open images called so.
+Open: score softmax, threshold 0.1.
+""")
+
+
+def test_published_row_and_difference():
+    text = comparison({"class-aware": sample_report("class-aware", expect=PUBLISHED)}).text()
+    assert text == lines("""
+resnet10, 2 classes: 1 many-, 0 medium-, 1 few-shot
+
+             │           closed            │                       open
+method       │ many  medium   few  overall │ many  medium   few      F  F 2019  unknown  AUROC
+─────────────┼─────────────────────────────┼──────────────────────────────────────────────────
+class-aware  │ 75.0       –  30.0     52.5 │ 70.0       –  25.0  0.500   0.550     50.0   80.0
+  published  │ 70.0       –  30.0        – │    –       –     –      –   0.600        –      –
+  difference │ +5.0       –  +0.0        – │    –       –     –      –  -0.050        –      –
+Percent, mean over classes; unknown: open images called so; F 2019: as printed in the paper.
+Open: score softmax, threshold 0.1.
+Published: Someone 2019, table 1.
+""")
+
+
+def test_without_open_images_the_open_columns_go():
+    text = sample_report(with_open=False).table().text()
+    assert text == lines("""
+resnet10, 2 classes: 1 many-, 0 medium-, 1 few-shot
+
+       │           closed
+method │ many  medium   few  overall
+───────┼────────────────────────────
+oltr   │ 75.0       –  30.0     52.5
+Percent, mean over classes.
+Open: not tested, there were no open images.
+""")
+
+
+def test_mixed_runs_say_which_score_and_threshold_each_used():
+    by_rate = {"score": "reachability", "threshold": 3.14159, "unknown_rate": 0.05}
+    table = comparison(
+        {
+            "a": sample_report("plain"),
+            "b": sample_report("plain", with_open=False),
+            "oltr, by rate": sample_report(open=by_rate),
+        }
+    )
+    assert table.notes[1:] == [
+        "Open (a): score softmax, threshold 0.1.",
+        "Open (b): not tested, there were no open images.",
+        "Open (oltr, by rate): score reachability, threshold 3.142 "
+        "(calls 5.0 % of the known validation images unknown).",
+    ]
+    assert [row[0] for row in table.rows] == ["a (plain)", "b (plain)", "oltr, by rate"]
+    assert table.rows[1][5:] == ["–"] * 6
+
+
+@pytest.mark.parametrize(
+    ("other", "caution"),
+    [
+        ({}, False),
+        ({"names": ("cat", "fox")}, "do not have the same classes"),
+        ({"counts": (200, 6)}, "different numbers of images"),
+    ],
+)
+def test_runs_that_do_not_compare(other, caution):
+    text = comparison({"plain": sample_report("plain"), "oltr": sample_report(**other)}).text()
+    assert ("Caution" in text) == bool(caution)
+    assert not caution or caution in text
+
+
+def test_titles_tell_only_what_the_runs_share():
+    other = sample_report(backbone="vit", shots={"many": 2, "medium": 0, "few": 0})
+    assert comparison({"plain": sample_report("plain"), "oltr": other}).title == ""
+
+
+def test_wide_and_long_names_line_up():
+    name = "a run with a very long name, which is not cut, 山猫 (oltr)"
+    text = comparison({name: sample_report(), "oltr": sample_report()}).text()
+    rows = [row for row in text.splitlines() if "│" in row]
+    assert name in text
+    assert len({cell_len(row.split("│")[0]) for row in rows}) == 1
+
+
+def test_markdown():
+    assert comparison({"a|b": sample_report("plain", with_open=False)}).markdown() == lines("""
+**resnet10, 2 classes: 1 many-, 0 medium-, 1 few-shot**
+
+| method | closed many | closed medium | closed few | closed overall |
+|:--|--:|--:|--:|--:|
+| a\\|b (plain) | 75.0 | – | 30.0 | 52.5 |
+
+Percent, mean over classes.
+
+Open: not tested, there were no open images.
+""")
+
+
+def test_worst_classes():
+    report = sample_report(names=("cat", "山猫"))
+    assert per_class(report).text() == lines("""
+oltr: the 2 of 2 classes with the lowest accuracy
+
+class  training images  accuracy    F1
+──────────────────────────────────────
+山猫                 5      30.0  50.0
+cat                200      75.0  50.0
+""")
+    assert [row[0] for row in per_class(report, worst=1).rows] == ["山猫"]
+
+
+def test_classes_without_test_images_are_not_the_worst():
+    report = sample_report()
+    report["per_class"][0]["accuracy"] = None
+    assert [row[0] for row in per_class(report).rows] == ["dog"]
+
+
+def test_a_group_title_wider_than_its_columns():
+    table = Table("", [("", ["name"]), ("long title", ["x"])], [["a", "1"]])
+    assert table.text() == lines("""
+     │ long title
+name │          x
+─────┼───────────
+a    │          1
+""")
+    assert repr(table) == table.text() and table._repr_markdown_() == table.markdown()
