@@ -61,7 +61,8 @@ class StageConfig:
     def lasting(self, epochs: int) -> StageConfig:
         """The same stage in another number of epochs, its drops and warm-up moved in proportion."""
         ratio = epochs / max(self.epochs, 1)
-        drops = {round(at * ratio): factor for at, factor in self.drops.items()}
+        # In order, so that of drops that fall together the last holds; never before the first epoch has run.
+        drops = {max(round(at * ratio), min(at, 1)): factor for at, factor in sorted(self.drops.items())}
         return dataclasses.replace(
             self, epochs=epochs, drops=drops, warmup_epochs=round(self.warmup_epochs * ratio)
         )
@@ -101,7 +102,7 @@ def build(cls: type[C], values: Mapping[str, Any], where: str = "") -> C:
     names = [f.name for f in dataclasses.fields(cls)]  # type: ignore[arg-type]
     for name in values:
         if name not in names:
-            raise unknown_name(f"setting in {where or cls.__name__}", name, names)
+            raise unknown_name(f"setting in {where or cls.__name__}", str(name), names)
     parsed = {name: _fit(hints[name], value, f"{where}.{name}".lstrip(".")) for name, value in values.items()}
     try:
         return cls(**parsed)
@@ -125,6 +126,8 @@ def _fit(hint: Any, value: Any, where: str) -> Any:
     if dataclasses.is_dataclass(hint) and isinstance(value, Mapping):
         return build(typing.cast(type, hint), value, where)
     if origin is tuple and isinstance(value, (list, tuple)):
+        if ... not in arguments and len(value) != len(arguments):
+            raise UserError(f"{where} is {value!r}.", f"It should have {len(arguments)} entries.")
         return tuple(_fit(arguments[0], item, where) for item in value)
     if origin is dict and isinstance(value, Mapping):
         return {_fit(arguments[0], k, where): _fit(arguments[1], v, where) for k, v in value.items()}

@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from oltr.config import StageConfig
 from oltr.data.augment import Augment
-from oltr.data.images import read_image
+from oltr.data.images import UnreadableImage, read_image
 from oltr.data.manifest import Manifest
 from oltr.data.samplers import SAMPLERS, generator
 from oltr.data.store import Progress, decode_all, open_pack
@@ -46,13 +46,17 @@ class Images:
                 rows = torch.from_numpy(self.rows[indices]).to(self.pixels.device)
                 yield self.pixels[rows].to(device, non_blocking=True).permute(0, 3, 1, 2)
             return
-        loader: DataLoader[Tensor] = DataLoader(
+        loader: DataLoader[Any] = DataLoader(
             _Files(self.files, self.size),
             batch_sampler=[list(map(int, indices)) for indices in order],
             num_workers=min(workers, len(order)),
+            collate_fn=_stack,
             pin_memory=device.type == "cuda",
+            generator=torch.Generator(),  # else each pass would move on the global one
         )
         for pixels in loader:
+            if isinstance(pixels, UnreadableImage):
+                raise pixels
             yield pixels.to(device, non_blocking=True).permute(0, 3, 1, 2)
 
 
@@ -65,8 +69,17 @@ class _Files(Dataset[Any]):
     def __len__(self) -> int:
         return len(self.files)
 
-    def __getitem__(self, index: int) -> Tensor:
-        return torch.from_numpy(read_image(self.files[index], self.size))
+    def __getitem__(self, index: int) -> Tensor | UnreadableImage:
+        try:
+            return torch.from_numpy(read_image(self.files[index], self.size))
+        except UnreadableImage as problem:  # raised in a worker it would come out as a RuntimeError
+            return problem
+
+
+def _stack(items: list[Tensor | UnreadableImage]) -> Tensor | UnreadableImage:
+    """The pictures as one tensor, or the first that cannot be read."""
+    broken = [item for item in items if isinstance(item, UnreadableImage)]
+    return broken[0] if broken else torch.stack([item for item in items if isinstance(item, Tensor)])
 
 
 def open_images(
@@ -96,6 +109,11 @@ def open_images(
             split: Images(pack.size, labels[split], manifest.positions(split), pixels, home=home)
             for split in splits
         }
+    if size < smallest:
+        raise UserError(
+            f"Images are kept at {size} px, but {smallest} px are needed.",
+            try_this=f"data.stored_size of {smallest} or more",
+        )
     files = {split: manifest.paths(split) for split in splits}
     everything = [file for split in splits for file in files[split]]
     if len(everything) * size * size * 3 > KEPT_IN_MEMORY:
@@ -151,9 +169,12 @@ class TrainBatches:
 
 
 class EvalBatches:
-    """Every `stride`-th image once, in order, centre-cropped; each process gets every world-size-th one."""
+    """Each image once, or `limit` evenly spread ones, in order and centre-cropped, shared out among processes."""
 
-    def __init__(self, images: Images, augment: Augment, size: int, device: torch.device, workers: int, limit: int | None = None):
+    def __init__(
+        self, images: Images, augment: Augment, size: int, device: torch.device, workers: int,
+        limit: int | None = None,
+    ):
         self.images, self.augment, self.size = images, augment, size
         self.device, self.workers = device, workers
         wanted = np.arange(len(images))

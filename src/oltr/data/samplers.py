@@ -18,7 +18,8 @@ SAMPLERS: Registry[Sampler] = Registry("sampler")
 
 def generator(*key: int) -> np.random.Generator:
     """Random numbers that depend on `key` alone, such as (seed, stage, epoch, step)."""
-    return np.random.default_rng(np.random.SeedSequence(entropy=tuple(int(k) for k in key)))
+    # NumPy fills short keys up with zeros: without its length, (1, 2, 3) would be the same as (1, 2, 3, 0).
+    return np.random.default_rng(np.random.SeedSequence(entropy=(len(key), *map(int, key))))
 
 
 @SAMPLERS.register("plain")

@@ -51,7 +51,6 @@ def write_pack_from(manifest: Manifest, pixels: Iterable[np.ndarray], size: int,
     out = Path(out)
     if out.suffix != ".pack":
         raise UserError(f"{out} is no name for a pack.", try_this=f"--out {out.with_suffix('.pack')}")
-    out.parent.mkdir(parents=True, exist_ok=True)
     table = io.BytesIO()
     manifest.table.to_parquet(table, index=False)
     count, image_bytes = len(manifest.table), len(manifest.table) * size * size * 3
@@ -69,6 +68,7 @@ def write_pack_from(manifest: Manifest, pixels: Iterable[np.ndarray], size: int,
     header += b" " * (-len(header) % 8)
     temporary = out.with_name(f".{out.name}.{os.getpid()}.part")
     try:
+        out.parent.mkdir(parents=True, exist_ok=True)
         with temporary.open("wb") as file:
             file.write(struct.pack("<Q", len(header)) + header)
             for image in pixels:
@@ -77,8 +77,11 @@ def write_pack_from(manifest: Manifest, pixels: Iterable[np.ndarray], size: int,
                 raise ValueError("the number or size of the images does not fit the manifest")
             file.write(table.getvalue())
         temporary.replace(out)
+    except OSError as error:
+        raise UserError(f"{out} could not be written: {error.strerror or error}.") from error
     finally:
-        temporary.unlink(missing_ok=True)
+        if out.parent.is_dir():
+            temporary.unlink(missing_ok=True)
     return out
 
 
@@ -94,7 +97,8 @@ def open_pack(path: str | Path) -> Pack:
             start, (begin, end) = 8 + length, header["manifest"]["data_offsets"]
             file.seek(start + begin)
             table = pd.read_parquet(io.BytesIO(file.read(end - begin)))
-        images: np.ndarray = np.memmap(path, np.uint8, "r", start, tuple(header["images"]["shape"]))
+        # Copy-on-write: torch takes no read-only memory, and the file still cannot be changed.
+        images: np.ndarray = np.memmap(path, np.uint8, "c", start, tuple(header["images"]["shape"]))
     except FileNotFoundError:
         raise UserError(f"There is no pack {path}.") from None
     except Exception as problem:  # a cut or foreign file fails in many ways that all mean this

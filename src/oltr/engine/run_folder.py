@@ -14,13 +14,14 @@ import torch
 import yaml
 from safetensors.torch import load_file, save_file
 
+import oltr
 from oltr.config import RunConfig, build
 from oltr.data.manifest import Manifest
 from oltr.engine.files import whole
 from oltr.errors import UserError
 from oltr.evaluation.shots import shot_groups
 
-_PACKAGES = ("oltr", "torch", "torchvision", "timm", "lightning", "numpy")
+_PACKAGES = ("torch", "torchvision", "timm", "lightning", "numpy")
 # May differ between the runs that share weights or continue each other, without changing the result.
 _FREE = ("recipe",)
 
@@ -59,7 +60,7 @@ class RunFolder:
                 "config": dataclasses.asdict(config),
                 "source": source,
                 "data": {"fingerprint": manifest.fingerprint(), "images": manifest.sizes()},
-                "versions": {"python": platform.python_version()} | {p: metadata.version(p) for p in _PACKAGES},
+                "versions": versions(),
                 "hardware": hardware(),
                 "finished": False,
                 "train_seconds": 0.0,
@@ -125,6 +126,12 @@ class RunFolder:
     def _write_yaml(self, values: dict[str, Any]) -> None:
         with whole(self.path / "run.yaml") as part:
             part.write_text(yaml.safe_dump(_plain(values), sort_keys=False, allow_unicode=True), encoding="utf-8")
+
+
+def versions() -> dict[str, str]:
+    """What the run was made with."""
+    own = {"oltr": oltr.__version__, "python": platform.python_version()}
+    return own | {package: metadata.version(package) for package in _PACKAGES}
 
 
 def hardware() -> str:

@@ -40,5 +40,7 @@ def discriminative_centroids_loss(
 def large_margin_loss(meta: Tensor, labels: Tensor, centroids: Tensor, *, margin: float) -> Tensor:
     """The paper's L_LM, mean over the batch: max(0, ‖v_meta − c_y‖ − Σ_{i≠y} ‖v_meta − c_i‖ + margin)."""
     distances = squared_distances(meta, centroids).clamp(min=1e-12).sqrt()
-    own = distances.gather(1, labels[:, None]).squeeze(1)
-    return (2 * own - distances.sum(dim=1) + margin).clamp(min=0).mean()
+    others = distances.scatter(1, labels[:, None], 0.0).sum(dim=1)
+    # The matrix product is too rough for the one distance that is meant to shrink to nothing.
+    own = (meta - centroids[labels]).square().sum(dim=1).clamp(min=1e-12).sqrt()
+    return (own - others + margin).clamp(min=0).mean()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 
 import timm
@@ -29,7 +30,13 @@ class Backbone(nn.Module):
             load_weights(self.net, Path(str(weights)))
         self.channels: int = self.net.num_features
         self.prefix_tokens = int(getattr(self.net, "num_prefix_tokens", 0) or 0)
-        self.map_size = self._probe(image_size)
+        try:
+            self.map_size = self._probe(image_size)
+        except Exception as problem:  # each network has its own way of refusing a size
+            raise UserError(
+                f"{name} gives no feature map for images of {image_size} px.", str(problem).partition("\n")[0],
+                "another --image-size or --backbone",
+            ) from problem
         self.has_map = self.map_size[0] * self.map_size[1] > 1
 
     def forward(self, images: Tensor) -> Tensor:
@@ -72,13 +79,19 @@ class Backbone(nn.Module):
 def _create(name: str, image_size: int, pretrained: bool) -> nn.Module:
     if not timm.is_model(name):
         raise unknown_name("backbone", name, timm.list_models())
-    takes_size = timm.models.get_pretrained_cfg(name).fixed_input_size or name.startswith("resnet10")
+    architecture = name.split(".")[0]
+    try:
+        card = timm.models.get_pretrained_cfg(name)
+    except RuntimeError:  # the network exists, but not the tag after the dot
+        raise unknown_name("backbone", name, timm.list_models(f"{architecture}.*", include_tags=True)) from None
+    fixed_size, has_weights = (card.fixed_input_size, card.has_weights) if card else (False, False)
+    takes_size = fixed_size or architecture in ("resnet10", "resnet10_half")
     size = {"img_size": image_size} if takes_size else {}
-    if pretrained and not timm.models.get_pretrained_cfg(name).has_weights:
+    if pretrained and not has_weights:
         raise UserError(f"There are no pretrained weights for {name}.", try_this="leave out --weights")
     try:
         return timm.create_model(name, pretrained=pretrained, num_classes=0, global_pool="", **size)
-    except TypeError:  # a few networks fix their pooling
+    except (TypeError, AssertionError):  # a few networks fix their pooling
         return timm.create_model(name, pretrained=pretrained, num_classes=0, **size)
     except (OSError, RuntimeError) as problem:
         if not pretrained:
@@ -100,9 +113,12 @@ def load_weights(net: nn.Module, path: Path) -> None:
         else:
             state = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as problem:  # any of a dozen kinds, all meaning the same to the user
-        raise UserError(f"{path} could not be read as weights.", str(problem).splitlines()[0]) from problem
+        raise UserError(f"{path} could not be read as weights.", str(problem).partition("\n")[0]) from problem
     for wrapper in ("state_dict", "model"):
-        state = state.get(wrapper, state)
+        inner = state.get(wrapper) if isinstance(state, Mapping) else None
+        state = inner if isinstance(inner, Mapping) else state
+    if not isinstance(state, Mapping):
+        raise UserError(f"{path} holds no named weights.", try_this="a file with a network's state dict")
     own = net.state_dict()
     renamed = {_strip(name): value for name, value in state.items() if isinstance(value, Tensor)}
     fitting = {n: v for n, v in renamed.items() if n in own and v.shape == own[n].shape}

@@ -16,17 +16,23 @@ def to_map(features: Tensor, channels: int, prefix_tokens: int) -> Tensor:
     if features.ndim == 4:
         return features if features.shape[1] == channels else features.permute(0, 3, 1, 2)
     if features.ndim == 3:
+        if prefix_tokens == 0 and features.shape[1] > 2 and _is_square(features.shape[1] - 1):
+            prefix_tokens = 1  # a class token that the network (XCiT, CaiT) does not declare
         patches = features[:, prefix_tokens:].transpose(1, 2)
         side = math.isqrt(patches.shape[2])
-        return patches.unflatten(2, (side, side)) if side**2 == patches.shape[2] else patches.unsqueeze(3)
+        return patches.unflatten(2, (side, side)) if _is_square(patches.shape[2]) else patches.unsqueeze(3)
     return features[:, :, None, None]
 
 
-def from_map(feature_map: Tensor, like: Tensor, prefix_tokens: int) -> Tensor:
+def from_map(feature_map: Tensor, like: Tensor) -> Tensor:
     """The way back: a B×C×H×W map in the layout of `like`, whose prefix tokens are kept."""
     if like.ndim == 3:
         patches = feature_map.flatten(2).transpose(1, 2)
-        return torch.cat([like[:, :prefix_tokens], patches], dim=1)
+        return torch.cat([like[:, : like.shape[1] - patches.shape[1]], patches], dim=1)
     if like.shape != feature_map.shape:
         return feature_map.permute(0, 2, 3, 1)
     return feature_map
+
+
+def _is_square(number: int) -> bool:
+    return math.isqrt(number) ** 2 == number

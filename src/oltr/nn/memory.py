@@ -58,5 +58,6 @@ class Memory(nn.Module):
 
 def squared_distances(x: Tensor, centroids: Tensor) -> Tensor:
     """‖x_b − c_k‖² = ‖x_b‖² + ‖c_k‖² − 2 x_b·c_k: B×D, K×D → B×K, by one matrix product."""
-    squares = x.square().sum(dim=1, keepdim=True) + centroids.square().sum(dim=1)
-    return torch.addmm(squares, x, centroids.T, alpha=-2).clamp(min=0)
+    with torch.autocast(x.device.type, enabled=False):  # in bfloat16 the difference of large squares is noise
+        squares = x.square().sum(dim=1, keepdim=True) + centroids.square().sum(dim=1)
+        return torch.addmm(squares, x, centroids.T, alpha=-2).clamp(min=0)

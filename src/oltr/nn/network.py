@@ -85,8 +85,7 @@ class Network(nn.Module):
 
     def _attend(self, f: Tensor) -> Tensor:
         assert self.attention is not None
-        prefix = self.backbone.prefix_tokens
-        return from_map(self.attention(to_map(f, self.attended_channels, prefix)), f, prefix)
+        return from_map(self.attention(to_map(f, self.attended_channels, self.backbone.prefix_tokens)), f)
 
     def roles(self) -> Iterator[tuple[str, nn.Parameter]]:
         """Each parameter with its role: backbone, attention, direct_feature, classifier or memory."""

@@ -38,6 +38,7 @@ class ResNet10(ResNet):
             self.conv1 = nn.Conv2d(3, width, kernel, 2 if img_size >= 32 else 1, kernel // 2, bias=False)
             self.bn1 = nn.BatchNorm2d(width)
             self.layer1 = nn.Sequential(BasicBlock(width, width))
+            self.feature_info[0]["num_chs"] = width
             self.init_weights(zero_init_last=False)
         if small:
             self.maxpool = nn.Identity()

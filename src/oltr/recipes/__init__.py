@@ -46,14 +46,16 @@ def load_recipe(name: str) -> Recipe:
     values = _read(path)
     for key in values:
         if key not in _RECIPE_KEYS:
-            raise unknown_name(f"entry in recipe {path.name}", key, _RECIPE_KEYS)
+            raise unknown_name(f"entry in recipe {path.name}", str(key), _RECIPE_KEYS)
+    for key in ("run", "methods", "expect"):
+        values[key] = _entries(values.get(key), f"{key} in recipe {path.name}")
     if base := values.pop("base", None):
         below = load_recipe(base)
         values = merge(
             {"about": below.about, "run": below.run, "methods": below.methods, "expect": {}}, values
         )
     return Recipe(
-        path.stem, values.get("about", ""), values.get("run", {}), values.get("methods", {}), values.get("expect", {})
+        path.stem, values.get("about", ""), values["run"], values["methods"], values["expect"]
     )
 
 
@@ -63,7 +65,7 @@ def resolve(recipe: str, method: str, changes: Mapping[str, Any] | None = None) 
     if not own.is_file():
         raise unknown_name("method", method, [path.stem for path in own.parent.glob("*.yaml")])
     values = merge(chosen.run, _read(own))
-    values = merge(values, chosen.methods.get(method, {}))
+    values = merge(values, _entries(chosen.methods.get(method), f"{method} in recipe {recipe}"))
     values = merge(values, changes or {})
     return build(RunConfig, values | {"method": method, "recipe": recipe})
 
@@ -75,8 +77,8 @@ def with_epochs(config: RunConfig, epochs: tuple[int, ...]) -> RunConfig:
     if len(epochs) > config.num_stages:
         raise UserError(
             f"--epochs has {len(epochs)} numbers, but {config.method} under recipe {config.recipe} has "
-            f"{config.num_stages} stage.",
-            try_this=f"--epochs {sum(epochs)}",
+            f"{config.num_stages} stage{'s' if config.num_stages > 1 else ''}.",
+            try_this=f"--epochs {sum(epochs) if config.num_stages == 1 else ' '.join(map(str, epochs[:2]))}",
         )
     config = dataclasses.replace(config, stage1=config.stage1.lasting(epochs[0]))
     if len(epochs) == 2 and config.stage2 is not None:
@@ -85,7 +87,7 @@ def with_epochs(config: RunConfig, epochs: tuple[int, ...]) -> RunConfig:
 
 
 def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Nested mappings laid over each other; None above takes the entry away, anything else replaces it."""
+    """Nested mappings laid over each other; anything else, and a table of drops, replaces what was there."""
     merged = dict(below)
     for key, value in above.items():
         if isinstance(value, Mapping) and isinstance(merged.get(key), Mapping) and key != "drops":
@@ -97,9 +99,14 @@ def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-    except yaml.YAMLError as problem:
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as problem:
         raise UserError(f"{path} is not valid YAML.", str(problem)) from problem
-    if not isinstance(values, dict):
-        raise UserError(f"{path} should hold named entries.")
-    return values
+    return _entries(values, str(path))
+
+
+def _entries(values: Any, where: str) -> dict[str, Any]:
+    """A mapping from YAML, where an empty entry is None."""
+    if not isinstance(values or {}, dict):
+        raise UserError(f"{where} should hold named entries.")
+    return values or {}

@@ -36,16 +36,16 @@ LUMA = np.array([0.299, 0.587, 0.114], dtype=np.float32)
 class Variety:
     """How far the pictures of one character may differ; wider ranges make the set harder."""
 
-    height: tuple[float, float] = (0.6, 0.9)  # longer side of the glyph, as a share of the picture
-    rotation: float = 15.0  # degrees either way; bounded, so that 6 never turns into 9
-    shear: float = 0.2
+    height: tuple[float, float] = (0.5, 0.85)  # longer side of the glyph, as a share of the picture
+    rotation: float = 20.0  # degrees either way; bounded, so that 6 never turns into 9
+    shear: float = 0.3
     stretch: float = 0.1
     stroke: float = 0.04  # widest outline added, as a share of the font size
-    contrast: tuple[float, float] = (0.35, 0.8)  # luma between glyph and background
-    light_ink: float = 0.25  # share of pictures with a light glyph on a dark background
-    texture: tuple[float, float] = (0.1, 0.4)  # amplitude of the background, as a share of the contrast
-    noise: tuple[float, float] = (0.01, 0.05)
-    scratches: int = 1  # most stray strokes in one picture
+    contrast: tuple[float, float] = (0.2, 0.7)  # luma between glyph and background
+    light_ink: float = 0.5  # share of pictures with a light glyph on a dark background
+    texture: tuple[float, float] = (0.1, 0.6)  # amplitude of the background, as a share of the contrast
+    noise: tuple[float, float] = (0.01, 0.08)
+    scratches: int = 3  # most stray strokes in one picture
 
 
 DEFAULT_VARIETY = Variety()

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from oltr.data.curate.glyph_drawing import draw_glyph
+from oltr.data.curate.glyph_drawing import DEFAULT_VARIETY, Variety, draw_glyph
 from oltr.data.longtail import pareto_counts
 from oltr.errors import UserError
 
@@ -56,6 +56,7 @@ def make_glyphs(
     val_per_class: int = 10,
     test_per_class: int = 20,
     open_per_class: int = 20,
+    variety: Variety = DEFAULT_VARIETY,
     progress: Callable[[int, int], None] | None = None,
 ) -> GlyphSet:
     """Draw the whole set: a long-tailed train split, balanced val and test, and classes never trained on."""
@@ -76,7 +77,7 @@ def make_glyphs(
     images = np.empty((len(plan), size, size, 3), dtype=np.uint8)
     characters = {class_name(character): character for character in CHARACTERS}
     for row, (split, name, index) in enumerate(plan):
-        images[row] = draw_glyph(characters[name], size, _image_rng(seed, split, name, index))
+        images[row] = draw_glyph(characters[name], size, _image_rng(seed, split, name, index), variety)
         if progress is not None and ((row + 1) % PROGRESS_EVERY == 0 or row + 1 == len(plan)):
             progress(row + 1, len(plan))
     return GlyphSet(images, _table(plan))

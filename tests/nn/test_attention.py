@@ -1,0 +1,135 @@
+import math
+
+import pytest
+import torch
+
+from oltr.nn.attention import Attention
+
+KINDS = ["self", "spatial", "modulated"]
+MAPS = [(3, 3), (2, 5), (1, 7), (4, 1)]
+
+
+def softmax(scores):
+    """exp(s_i) / Σ exp(s_j) of a list of numbers."""
+    largest = max(scores)
+    powers = [math.exp(score - largest) for score in scores]
+    return [power / sum(powers) for power in powers]
+
+
+def project(convolution, vector):
+    """A 1×1 convolution at one position: W v + b."""
+    weight, bias = convolution.weight.double()[:, :, 0, 0], convolution.bias.double()
+    return [sum(float(w * v) for w, v in zip(row, vector, strict=True)) + float(b)
+            for row, b in zip(weight, bias, strict=True)]  # fmt: skip
+
+
+def self_attention_loop(layer, f):
+    """SA(f): every position gathers g from all positions, weighted by softmax(θ·φ)."""
+    channels, height, width = f.shape
+    positions = [f[:, y, x].tolist() for y in range(height) for x in range(width)]
+    theta, phi, g = ([project(part, p) for p in positions] for part in (layer.theta, layer.phi, layer.g))
+    out = torch.zeros(channels, height * width, dtype=torch.float64)
+    for i in range(len(positions)):
+        weights = softmax([sum(a * b for a, b in zip(theta[i], other, strict=True)) for other in phi])
+        gathered = [sum(w * g[j][c] for j, w in enumerate(weights)) for c in range(len(g[0]))]
+        out[:, i] = torch.tensor(project(layer.out, gathered), dtype=torch.float64)
+    return out.reshape(channels, height, width)
+
+
+def spatial_loop(layer, f, form):
+    """MA(f): one weight per position, all of them adding up to one."""
+    _, height, width = f.shape
+    if form == "any":
+        scores = [project(layer.score[0], f[:, y, x].tolist())[0] for y in range(height) for x in range(width)]
+    else:
+        linear, flat = layer.score[1], f.reshape(-1).tolist()
+        scores = [
+            sum(float(w) * v for w, v in zip(row, flat, strict=True)) + float(b)
+            for row, b in zip(linear.weight, linear.bias, strict=True)
+        ]
+    return torch.tensor(softmax(scores), dtype=torch.float64).reshape(height, width)
+
+
+def attention_loop(attention, f, form):
+    """f + A(f) for one image, A as the kind says."""
+    f = f.double()
+    context = f if attention.self_attention is None else self_attention_loop(attention.self_attention, f)
+    if attention.spatial is None:
+        return f + context
+    weights, out = spatial_loop(attention.spatial, f, form), f.clone()
+    for y in range(f.shape[1]):
+        for x in range(f.shape[2]):
+            out[:, y, x] += weights[y, x] * context[:, y, x]
+    return out
+
+
+def stirred(attention):
+    """The module with every weight random, the ones that start at zero too."""
+    for parameter in attention.parameters():
+        torch.nn.init.normal_(parameter, std=0.5)
+    return attention
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("form", ["any", "released"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("size", MAPS)
+def test_attention_equals_a_loop_over_positions(kind, form, size, dtype):
+    torch.manual_seed(0)
+    attention = stirred(Attention(5, size, kind, form)).to(dtype)
+    f = torch.randn(2, 5, *size, dtype=dtype)
+    found = attention(f)
+    assert found.dtype == dtype
+    expected = torch.stack([attention_loop(attention, image, form) for image in f])
+    torch.testing.assert_close(found.double(), expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("form", ["any", "released"])
+@pytest.mark.parametrize("kind", ["self", "modulated"])
+def test_attention_starts_as_the_identity_and_learns(kind, form):
+    torch.manual_seed(0)
+    attention = Attention(6, (3, 4), kind, form)
+    f = torch.randn(2, 6, 3, 4)
+    assert torch.equal(attention(f), f)
+    optimizer = torch.optim.SGD(attention.parameters(), lr=0.1)
+    for _ in range(3):
+        optimizer.zero_grad()
+        (attention(f) - 1).square().mean().backward()
+        optimizer.step()
+    assert not torch.allclose(attention(f), f)
+    # Once the last convolution has left zero, every weight gets a gradient. (θ's bias shifts whole rows of
+    # scores only when φ differs between positions, φ's shifts them always: the softmax does not see the latter.)
+    silent = [n for n, p in attention.named_parameters() if not p.grad.abs().max() > 1e-12]
+    assert set(silent) <= {"self_attention.phi.bias", "spatial.score.0.bias"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_any_form_takes_maps_of_every_size(kind):
+    torch.manual_seed(0)
+    attention = stirred(Attention(4, (7, 7), kind, "any"))
+    for size in ((7, 7), (1, 9), (12, 2), (1, 1)):
+        f = torch.randn(1, 4, *size)
+        torch.testing.assert_close(attention(f)[0].double(), attention_loop(attention, f[0], "any"), rtol=1e-5, atol=1e-5)
+
+
+def test_the_released_form_has_the_size_it_was_built_for():
+    attention = Attention(4, (3, 3), "modulated", "released")
+    assert attention.spatial.score[1].weight.shape == (9, 9 * 4)
+    with pytest.raises(RuntimeError):
+        attention(torch.randn(1, 4, 3, 4))
+
+
+def test_spatial_weights_of_an_image_add_up_to_one():
+    torch.manual_seed(0)
+    spatial = Attention(4, (3, 5), "spatial").spatial
+    weights = spatial(torch.randn(6, 4, 3, 5))
+    assert weights.shape == (6, 1, 3, 5)
+    torch.testing.assert_close(weights.sum(dim=(1, 2, 3)), torch.ones(6))
+
+
+def test_one_image_does_not_see_another():
+    torch.manual_seed(0)
+    attention = stirred(Attention(4, (3, 3), "modulated"))
+    f = torch.randn(2, 4, 3, 3)
+    other = torch.stack([f[0], torch.randn(4, 3, 3)])
+    torch.testing.assert_close(attention(f)[0], attention(other)[0])

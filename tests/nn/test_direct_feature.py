@@ -1,0 +1,38 @@
+import torch
+
+from oltr.nn.direct_feature import DirectFeature
+
+
+def pool_loop(image):
+    """Mean over positions, channel by channel."""
+    channels, height, width = image.shape
+    means = []
+    for channel in range(channels):
+        total = sum(float(image[channel, y, x]) for y in range(height) for x in range(width))
+        means.append(total / (height * width))
+    return means
+
+
+def test_without_fc_it_is_the_mean_over_positions():
+    torch.manual_seed(0)
+    direct_feature, f = DirectFeature(5), torch.randn(3, 5, 2, 4)
+    assert direct_feature.dims == 5
+    assert not list(direct_feature.parameters())
+    expected = torch.tensor([pool_loop(image) for image in f])
+    torch.testing.assert_close(direct_feature(f), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_with_fc_a_linear_layer_and_relu_follow():
+    torch.manual_seed(0)
+    direct_feature, f = DirectFeature(5, fc=7), torch.randn(3, 5, 2, 4)
+    assert direct_feature.dims == 7
+    linear = direct_feature.fc[0]
+    expected = torch.zeros(3, 7)
+    for b, image in enumerate(f):
+        pooled = pool_loop(image)
+        for d in range(7):
+            value = sum(float(linear.weight[d, c]) * pooled[c] for c in range(5)) + float(linear.bias[d])
+            expected[b, d] = max(value, 0.0)
+    found = direct_feature(f)
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
+    assert (found == 0).any() and (found > 0).any()
