@@ -18,9 +18,8 @@ def softmax(scores):
 
 def project(convolution, vector):
     """A 1×1 convolution at one position: W v + b."""
-    weight, bias = convolution.weight.double()[:, :, 0, 0], convolution.bias.double()
-    return [sum(float(w * v) for w, v in zip(row, vector, strict=True)) + float(b)
-            for row, b in zip(weight, bias, strict=True)]  # fmt: skip
+    rows, biases = convolution.weight[:, :, 0, 0].tolist(), convolution.bias.tolist()
+    return [sum(w * v for w, v in zip(row, vector, strict=True)) + b for row, b in zip(rows, biases, strict=True)]
 
 
 def self_attention_loop(layer, f):
@@ -44,8 +43,8 @@ def spatial_loop(layer, f, form):
     else:
         linear, flat = layer.score[1], f.reshape(-1).tolist()
         scores = [
-            sum(float(w) * v for w, v in zip(row, flat, strict=True)) + float(b)
-            for row, b in zip(linear.weight, linear.bias, strict=True)
+            sum(w * v for w, v in zip(row, flat, strict=True)) + b
+            for row, b in zip(linear.weight.tolist(), linear.bias.tolist(), strict=True)
         ]
     return torch.tensor(softmax(scores), dtype=torch.float64).reshape(height, width)
 

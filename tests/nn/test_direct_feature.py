@@ -26,12 +26,12 @@ def test_with_fc_a_linear_layer_and_relu_follow():
     torch.manual_seed(0)
     direct_feature, f = DirectFeature(5, fc=7), torch.randn(3, 5, 2, 4)
     assert direct_feature.dims == 7
-    linear = direct_feature.fc[0]
+    weight, bias = direct_feature.fc[0].weight.tolist(), direct_feature.fc[0].bias.tolist()
     expected = torch.zeros(3, 7)
     for b, image in enumerate(f):
         pooled = pool_loop(image)
         for d in range(7):
-            value = sum(float(linear.weight[d, c]) * pooled[c] for c in range(5)) + float(linear.bias[d])
+            value = sum(weight[d][c] * pooled[c] for c in range(5)) + bias[d]
             expected[b, d] = max(value, 0.0)
     found = direct_feature(f)
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)

@@ -54,7 +54,7 @@ def test_the_gradient_of_reachability_reaches_the_feature_and_the_centroids_only
         distances = [distance(v, c) for c in memory.centroids.tolist()]
         nearest = distances.index(min(distances))
         for d in range(4):
-            slope = (v[d] - float(memory.centroids[nearest, d])) / distances[nearest]
+            slope = (v[d] - memory.centroids[nearest, d].item()) / distances[nearest]
             to_feature[b, d] += slope
             to_centroids[nearest, d] -= slope
     torch.testing.assert_close(direct.grad, to_feature, rtol=1e-5, atol=1e-8)

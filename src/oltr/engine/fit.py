@@ -19,7 +19,7 @@ from oltr.data.feed import Images, batch_size, open_images
 from oltr.data.manifest import Manifest
 from oltr.data.samplers import SAMPLERS, generator
 from oltr.engine.console import Console, process_rank
-from oltr.engine.files import whole
+from oltr.files import whole
 from oltr.engine.infer import class_means
 from oltr.engine.run_folder import RunFolder
 from oltr.engine.task import Task
@@ -147,7 +147,7 @@ class _Run:
         theirs, ours = other.config(), self.config
         same = ("backbone", "weights", "data", "stage1", "keep", "seed")
         wrong = [name for name in same if getattr(theirs, name) != getattr(ours, name)]
-        if METHODS[theirs.method].first_stage != self.method.first_stage:
+        if build_method(theirs, self.method.train_counts).first_stage != self.method.first_stage:
             wrong.append("method")
         if wrong:
             raise UserError(f"Stage 1 of {other.path} cannot be shared: its {', '.join(wrong)} differ.")

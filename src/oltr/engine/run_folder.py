@@ -17,7 +17,7 @@ from safetensors.torch import load_file, save_file
 import oltr
 from oltr.config import RunConfig, build
 from oltr.data.manifest import Manifest
-from oltr.engine.files import whole
+from oltr.files import whole
 from oltr.errors import UserError
 from oltr.evaluation.shots import shot_groups
 

@@ -77,6 +77,7 @@ class Task(LightningModule):
             lr=self.stage.lr,
             momentum=self.stage.momentum,
             weight_decay=self.stage.weight_decay,
+            fused=self.device.type == "cuda",
         )
         if self.optimizer_state is not None:
             optimizer.load_state_dict(self.optimizer_state)

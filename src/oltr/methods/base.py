@@ -42,13 +42,18 @@ class Method:
 
     info: ClassVar[MethodInfo]
     Settings: ClassVar[type] = NoSettings
-    first_stage: ClassVar[str] = "plain"
+    first_stage: str = "plain"
     score: ClassVar[str] = "softmax"  # what calls an image unknown, unless the user chooses another
 
     def __init__(self, settings: Mapping[str, Any], train_counts: Tensor, image_size: int):
-        self.settings: Any = build(self.Settings, settings, "settings")
+        self.settings: Any = self.check(settings)
         self.train_counts, self.image_size = train_counts, image_size
         self.num_classes = len(train_counts)
+
+    @classmethod
+    def check(cls, settings: Mapping[str, Any]) -> Any:
+        """The settings as the method's own dataclass; a wrong name or value is a UserError."""
+        return build(cls.Settings, settings, "settings")
 
     def first(self, backbone: Backbone) -> Network:
         """The network of stage 1: a linear classifier on the pooled map."""

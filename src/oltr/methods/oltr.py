@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from oltr.losses.centroids import discriminative_centroids_loss, large_margin_loss
 from oltr.methods.base import METHODS, Method, MethodInfo
 from oltr.nn.attention import AttentionForm, AttentionKind
+from oltr.nn.backbone import Backbone
 from oltr.nn.classifier import CosineClassifier, SquashForm
 from oltr.nn.direct_feature import DirectFeature
 from oltr.nn.memory import Memory
@@ -28,7 +29,8 @@ class OltrSettings:
     attention: AttentionKind
     attention_form: AttentionForm
     attention_stage: int  # −1: the last map; else an index into the backbone's stages
-    fc: int | None  # width of the extra layer of the direct feature
+    fc: int | None  # width of the extra layer of the direct feature, none without
+    fc_from: Literal[1, 2]  # the stage that brings it in: Places-LT has it from the start
     memory: bool
     selector: bool
     reachability: bool
@@ -59,12 +61,26 @@ class Oltr(Method):
         changes="the released form; attention starts at zero as its authors meant, centroid distances have a floor",
     )
 
+    @property
+    def first_stage(self) -> str:  # type: ignore[override]
+        return f"plain, fc {self.settings.fc}" if self._fc_at_once else "plain"
+
+    @property
+    def _fc_at_once(self) -> bool:
+        return self.settings.fc is not None and self.settings.fc_from == 1
+
+    def first(self, backbone: Backbone) -> Network:
+        if not self._fc_at_once:
+            return super().first(backbone)
+        direct_feature = DirectFeature(backbone.channels, self.settings.fc)
+        return Network(backbone, direct_feature, LinearHead(direct_feature.dims, self.num_classes))
+
     def second(self, first: Network) -> Network:
         s, backbone = self.settings, first.backbone
         attention = build_attention(
             backbone, s.attention, s.attention_form, s.attention_stage, self.image_size
         )
-        direct_feature = DirectFeature(backbone.channels, s.fc)
+        direct_feature = first.direct_feature if self._fc_at_once else DirectFeature(backbone.channels, s.fc)
         dims = direct_feature.dims
         meta = MetaEmbedding(
             self.num_classes,

@@ -72,9 +72,10 @@ class Network(nn.Module):
         self.direct_feature, self.head = direct_feature, head
         self.attention_last = attention_stage == -1
         if attention is not None and not self.attention_last:
-            # An earlier stage is inside the backbone: its output is replaced on the way through.
+            # An earlier stage is inside the backbone: its output is replaced on the way through. (A method and
+            # not a lambda: copies of the network then attend with their own weights.)
             stage = backbone.net.get_submodule(backbone.stages[attention_stage])
-            stage.register_forward_hook(lambda module, inputs, output: self._attend(output))
+            stage.register_forward_hook(self._attend)
             self.attended_channels = backbone.net.feature_info[attention_stage]["num_chs"]
 
     def forward(self, images: Tensor) -> Output:
@@ -83,7 +84,7 @@ class Network(nn.Module):
             f = self.attention(f)
         return self.head(self.direct_feature(f))
 
-    def _attend(self, f: Tensor) -> Tensor:
+    def _attend(self, stage: nn.Module, inputs: tuple[Tensor, ...], f: Tensor) -> Tensor:
         assert self.attention is not None
         return from_map(self.attention(to_map(f, self.attended_channels, self.backbone.prefix_tokens)), f)
 

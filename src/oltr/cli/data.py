@@ -1,0 +1,210 @@
+"""`oltr data ...`: look at data, pack it, make it long-tailed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from oltr.cli.options import Json, Root, Source, print_json
+from oltr.errors import UserError
+
+Shots = Literal["standard", "released"]
+
+
+def check(source: Source, root: Root = None, as_json: Json = False) -> int:
+    """Open every image and say what would stop or spoil training; exit code 2 if anything would.
+
+    Args:
+        source: a manifest, an image folder, a folder of list files, or a pack.
+        root: where the manifest's relative paths start.
+    """
+    from oltr.data.check import check as check_images
+    from oltr.data.sources import read_source
+    from oltr.engine.console import Console
+
+    console, manifest = Console(), read_source(source, root)
+    for note in manifest.notes:
+        console.say(note)
+    with console.progress("opening images") as progress:
+        report = check_images(manifest, progress)
+    if as_json:
+        print_json(report.to_json())
+    else:
+        print("\n".join(report.lines()))
+    return 2 if report.problems else 0
+
+
+def stats(
+    source: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE")] = None,
+    counts: Path | None = None,
+    shots: Shots = "standard",
+    figure: Path | None = None,
+    root: Root = None,
+    as_json: Json = False,
+) -> None:
+    """Images, classes and shot groups; no image is opened.
+
+    Args:
+        source: a manifest, an image folder, a folder of list files, or a pack.
+        counts: instead of a source, a JSON array of training images per class.
+        shots: where the shot groups end: >100 / 20–100 / <20, or the released code's ≥100 / 21–99 / ≤20.
+        figure: draw the class distribution into this file (.png, .svg, .pdf).
+        root: where the manifest's relative paths start.
+    """
+    from oltr.data.sources import read_source
+    from oltr.data.stats import read_counts, stats_from_counts
+    from oltr.data.stats import stats as manifest_stats
+
+    if (source is None) == (counts is None):
+        raise UserError("Give a source or --counts FILE, one of the two.", try_this="oltr data stats photos/")
+    if counts is not None:
+        class_counts = read_counts(counts)
+        facts = stats_from_counts(class_counts, shots)
+    else:
+        manifest = read_source(str(source), root)
+        class_counts, facts = manifest.train_counts(), manifest_stats(manifest, shots)
+    if figure is not None:
+        from oltr.analysis.distribution import class_distribution
+        from oltr.analysis.save import save_figure
+
+        save_figure(class_distribution(class_counts, shots), figure)
+    if as_json:
+        print_json(facts)
+        return
+    from oltr.report.bars import distribution_bars
+
+    print("images   " + ", ".join(f"{split} {n:,}" for split, n in facts["images"].items()))
+    print(f"classes  {facts['classes']:,}, {facts['max']:,} to {facts['min']:,} training images each")
+    print("shots    " + ", ".join(f"{group} {n:,}" for group, n in facts["shots"].items()) + f" ({shots})")
+    print(distribution_bars(class_counts))
+    if figure is not None:
+        print(f"figure   {figure}")
+
+
+def pack(source: Source, out: Path, size: int = 256, root: Root = None) -> None:
+    """Decode all images once to size × size pixels, into one file that is itself a source.
+
+    Args:
+        source: a manifest, an image folder, or a folder of list files.
+        out: the file to write, ending in .pack.
+        size: side of the stored images, in pixels.
+        root: where the manifest's relative paths start.
+    """
+    from oltr.data.sources import read_source
+    from oltr.data.store import write_pack
+    from oltr.engine.console import Console
+
+    if not 1 <= size <= 4096:
+        raise UserError(f"--size {size} is out of range.", try_this="1 to 4096 pixels; 256 is usual")
+    console, manifest = Console(), read_source(source, root)
+    for note in manifest.notes:
+        console.say(note)
+    with console.progress("packing") as progress:
+        path = write_pack(manifest, size, out, progress)
+    print(f"{path}: {len(manifest.table):,} images of {size} px, {path.stat().st_size / 2**20:,.0f} MiB")
+
+
+def longtail(
+    source: Source,
+    out: Path,
+    alpha: float | None = None,
+    imbalance: float | None = None,
+    largest: Annotated[int | None, tyro.conf.arg(name="max")] = None,
+    smallest: Annotated[int, tyro.conf.arg(name="min")] = 5,
+    open_classes: Annotated[float, tyro.conf.arg(name="open")] = 0.2,
+    seed: int = 0,
+    root: Root = None,
+    as_json: Json = False,
+) -> None:
+    """Make a labelled set long-tailed and open, as the paper's benchmarks are; images stay where they are.
+
+    Args:
+        source: a manifest, an image folder, a folder of list files, or a pack.
+        out: the folder to write manifest.csv and card.md to.
+        alpha: Pareto tail of the class sizes (the paper: 6).
+        imbalance: instead of alpha, an exponential profile: largest class over smallest.
+        largest: images of the largest class; the most there are unless given.
+        smallest: images of the smallest class.
+        open_classes: classes left out of training as unknown: a share below 1, or a number.
+        seed: decides which images and which open classes.
+        root: where the manifest's relative paths start.
+    """
+    from oltr.data.curate import Curated
+    from oltr.data.curate.write import check_out, write_curation
+    from oltr.data.make_longtail import make_longtail
+    from oltr.data.sources import read_source
+
+    if alpha is None and imbalance is None:
+        alpha = 6.0
+    check_out(out, "longtail")
+    # Flat folders stay undivided: make_longtail takes a balanced test split itself.
+    manifest = make_longtail(
+        read_source(source, root, make_split=False),
+        alpha=alpha, imbalance=imbalance, largest=largest, smallest=smallest, open_classes=open_classes, seed=seed,
+    )
+    profile = f"Pareto, α = {alpha:g}" if imbalance is None else f"exponential, imbalance {imbalance:g}"
+    curated = Curated("longtail", manifest, source, (f"{profile}.", *manifest.notes), seed)
+    write_curation(curated, out)
+    _tell(curated, out, as_json)
+
+
+def curate(
+    name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME")],
+    out: Path,
+    root: Path | None = None,
+    lists: Path | None = None,
+    index: Path | None = None,
+    open_root: Path | None = None,
+    imbalance: float | None = None,
+    size: int | None = None,
+    pack: bool = False,
+    verify: bool = False,
+    seed: int = 0,
+    as_json: Json = False,
+) -> None:
+    """Make a benchmark: manifest.csv and card.md in a folder; images are referenced, not copied.
+
+    Args:
+        name: glyphs or cifar100-lt.
+        out: the folder to write.
+        root: the original images.
+        lists: released list files, where the benchmark has them.
+        index: a file with one relative path per line, instead of scanning the root.
+        open_root: images of no known class, for the open test set.
+        imbalance: largest class over smallest (cifar100-lt: 100, 50 or 10).
+        size: pixels a side, for benchmarks that are drawn (glyphs).
+        pack: also write OUT.pack, ready for training.
+        verify: open every image afterwards.
+        seed: decides what is drawn at random.
+    """
+    from oltr.data.curate import CurateOptions
+    from oltr.data.curate import curate as make
+    from oltr.data.sources import read_source
+    from oltr.data.store import write_pack
+    from oltr.engine.console import Console
+
+    console = Console()
+    with console.progress(f"curating {name}") as progress:
+        curated = make(name, CurateOptions(out, root, lists, index, open_root, imbalance, size, seed, progress))
+    if pack:
+        with console.progress("packing") as progress:
+            path = write_pack(read_source(out), size or 32, out.with_suffix(".pack"), progress)
+        console.say(f"packed into {path}")
+    _tell(curated, out, as_json)
+    if verify and check(str(out)):
+        raise UserError(f"{out} was written, but not all of its images are sound.")
+
+
+def _tell(curated, out: Path, as_json: bool) -> None:  # type: ignore[no-untyped-def]
+    """The facts of a new set, beside the published ones where there are any."""
+    from oltr.data.curate.card import fact_rows
+    from oltr.data.stats import stats as manifest_stats
+
+    if as_json:
+        print_json(manifest_stats(curated.manifest) | {"out": str(out)})
+        return
+    for fact, ours, published in fact_rows(curated):
+        print(f"{fact:<30} {ours:>9,}" + (f"   (published: {published:,})" if published is not None else ""))
+    print(f"written to {out}")

@@ -1,0 +1,79 @@
+"""`oltr evaluate` and `oltr compare`: numbers of runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from oltr.cli.options import Json, Root, Run, print_json
+
+Markdown = Annotated[bool, tyro.conf.arg(help="print the table as Markdown")]
+
+
+def evaluate(
+    run: Run,
+    source: str | None = None,
+    score: str | None = None,
+    threshold: float | None = None,
+    unknown_rate: float | None = None,
+    shots: Literal["standard", "released"] | None = None,
+    per_class: int = 0,
+    root: Root = None,
+    markdown: Markdown = False,
+    as_json: Json = False,
+) -> None:
+    """Measure a run from its cached outputs, or on another source; the run's report.json follows the former.
+
+    Args:
+        run: a run folder.
+        source: other data with the run's classes: images are read and nothing in the run is changed.
+        score: what calls an image unknown (`oltr methods` lists them); the method's own unless given.
+        threshold: where the score divides known from unknown; 0.1 for softmax unless given.
+        unknown_rate: instead, choose it so that this share of known validation images is called unknown.
+        shots: where the shot groups end.
+        per_class: also show this many of the worst classes.
+        root: where the manifest's relative paths start.
+    """
+    from oltr.data.sources import read_source
+    from oltr.engine.console import Console
+    from oltr.engine.evaluate_run import cached_outputs, make_report, outputs_on
+    from oltr.engine.run_folder import RunFolder
+    from oltr.report.tables import per_class as class_table
+
+    folder = RunFolder(run)
+    if source is None:
+        outputs = cached_outputs(folder)
+    else:
+        folder.run()
+        outputs = outputs_on(folder, read_source(source, root), Console())
+    report = make_report(folder, outputs, score, threshold, unknown_rate, shots)
+    if source is None:
+        report.save(folder.report)
+    if as_json:
+        print(report.to_json())
+        return
+    tables = [report.table(), *([class_table(report, per_class)] if per_class else [])]
+    print("\n\n".join(table.markdown() if markdown else table.text() for table in tables))
+
+
+def compare(
+    runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN")],
+    markdown: Markdown = False,
+    as_json: Json = False,
+) -> None:
+    """Several runs in one table shaped like the paper's, with the published numbers below where there are any.
+
+    Args:
+        runs: run folders.
+    """
+    from oltr.report.compare import load_reports
+    from oltr.report.tables import comparison
+
+    reports = load_reports(runs)
+    if as_json:
+        print_json({name: report.data for name, report in reports.items()})
+        return
+    table = comparison(reports)
+    print(table.markdown() if markdown else table.text())

@@ -1,0 +1,95 @@
+"""The command line: finds the verb, imports its file alone, and turns errors into one clear message."""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import sys
+
+from oltr.errors import UserError
+from oltr.registry import unknown_name
+
+# verb → (module, function, what it does); nothing heavy is imported before a verb is known.
+VERBS = {
+    "demo": ("demo", "demo", "the whole story on embedded data, in a few minutes on two CPU cores"),
+    "data check": ("data", "check", "open every image and say what would stop or spoil training"),
+    "data stats": ("data", "stats", "images, classes and shot groups, with a picture of the distribution"),
+    "data pack": ("data", "pack", "decode all images once into one memory-mapped file"),
+    "data longtail": ("data", "longtail", "make any labelled set long-tailed and open"),
+    "data curate": ("data", "curate", "make a benchmark: glyphs, cifar100-lt"),
+    "train": ("train", "train", "train a recogniser and evaluate it"),
+    "evaluate": ("evaluate", "evaluate", "measure a run, again or with another threshold or source"),
+    "compare": ("evaluate", "compare", "several runs in one table, beside the published numbers"),
+    "methods": ("listings", "methods", "the methods and open-set scores there are"),
+    "recipes": ("listings", "recipes", "the recipes there are, or one of them in full"),
+    "doctor": ("doctor", "doctor", "what this machine has and whether oltr can work on it"),
+}
+
+
+def usage() -> str:
+    """The text of `oltr --help`."""
+    lines = ["usage: oltr VERB [OPTIONS]", "", "Open long-tailed recognition: common, rare and unknown classes.", ""]
+    lines += [f"  {verb:<14} {about}" for verb, (_, _, about) in VERBS.items()]
+    return "\n".join([*lines, "", "oltr VERB --help tells a verb's options; start with `oltr demo`."])
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run one command and exit: 0 done, 1 a fault of ours, 2 bad input, 130 stopped by the user."""
+    sys.exit(_guarded(sys.argv[1:] if arguments is None else arguments))
+
+
+def _guarded(arguments: list[str]) -> int:
+    try:
+        return _run(arguments)
+    except UserError as problem:
+        _complain(str(problem))
+        return 2
+    except KeyboardInterrupt:
+        _complain("Stopped. What was finished is kept; a training run goes on with --resume.")
+        return 130
+    except BrokenPipeError:
+        return 0
+    except OSError as problem:
+        if problem.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
+            raise
+        _complain(f"{problem.filename or 'A file'} could not be written: {problem.strerror}.")
+        return 2
+
+
+def _run(arguments: list[str]) -> int:
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        print(usage())
+        return 0
+    if arguments[0] in ("-V", "--version"):
+        from oltr import __version__
+
+        print(f"oltr {__version__}")
+        return 0
+    if arguments[0] == "data" and (len(arguments) == 1 or arguments[1] in ("-h", "--help")):
+        print("usage: oltr data VERB [OPTIONS]\n")
+        for verb, (_, _, about) in VERBS.items():
+            if verb.startswith("data "):
+                print(f"  {verb:<14} {about}")
+        return 0
+    words = 2 if arguments[0] == "data" else 1
+    verb = " ".join(arguments[:words])
+    if verb not in VERBS:
+        raise unknown_name("command", verb, VERBS)
+    module, function, _ = VERBS[verb]
+
+    import tyro
+
+    command = getattr(importlib.import_module(f"oltr.cli.{module}"), function)
+    flags = (tyro.conf.FlagCreatePairsOff,)
+    try:
+        return tyro.cli(command, prog=f"oltr {verb}", args=arguments[words:], config=flags) or 0
+    except SystemExit as stop:  # tyro's own: 0 after --help, 2 after a wrong option
+        return stop.code if isinstance(stop.code, int) else 2
+
+
+def _complain(text: str) -> None:
+    print(f"error: {text}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,23 @@
+"""Options that several verbs share, and printing of results."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+
+Source = Annotated[
+    str,
+    tyro.conf.Positional,
+    tyro.conf.arg(metavar="SOURCE", help="a manifest, an image folder, a folder of list files, or a pack"),
+]
+Run = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN", help="a run folder")]
+Json = Annotated[bool, tyro.conf.arg(name="json", help="print the result as JSON")]
+Root = Annotated[Path | None, tyro.conf.arg(help="where the manifest's relative paths start")]
+
+
+def print_json(value: Any) -> None:
+    """A result for other programs, on standard output."""
+    print(json.dumps(value, indent=1, ensure_ascii=False))

@@ -1,0 +1,78 @@
+"""From the words of a command line or of `Recognizer` to a checked configuration."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import yaml
+
+from oltr.config import RunConfig
+from oltr.errors import UserError
+from oltr.recipes import merge, resolve, with_epochs
+
+
+def configure(
+    recipe: str,
+    method: str,
+    *,
+    backbone: str | None = None,
+    weights: str | None = None,
+    image_size: int | None = None,
+    epochs: Sequence[int] = (),
+    seed: int = 0,
+    changes: Sequence[str] = (),
+) -> RunConfig:
+    """The recipe and method with the given changes on top; names and values are checked here, before any work."""
+    values: dict[str, Any] = {"seed": seed}
+    for name, value in (("backbone", backbone), ("weights", weights)):
+        if value is not None:
+            values[name] = value
+    for change in changes:
+        values = merge(values, parse_change(change))
+    config = resolve(recipe, method, values)
+    if image_size is not None:
+        config = _at_size(config, image_size)
+    if epochs:
+        config = with_epochs(config, tuple(epochs))
+    return _checked(config)
+
+
+def parse_change(text: str) -> dict[str, Any]:
+    """`a.b=1` as {"a": {"b": 1}}; the value is read as YAML."""
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise UserError(f"--set {text} has no value.", try_this="--set NAME=VALUE, e.g. --set stage2.lr=0.01")
+    parsed: Any = yaml.safe_load(value)
+    for part in reversed(name.split(".")):
+        parsed = {part: parsed}
+    return parsed
+
+
+def _at_size(config: RunConfig, image_size: int) -> RunConfig:
+    """The run at another image size, the stored size in proportion."""
+    if not 8 <= image_size <= 2048:
+        raise UserError(f"--image-size {image_size} is out of range.", try_this="8 to 2048 pixels")
+    stored = round(image_size * config.data.stored_size / config.data.image_size)
+    return dataclasses.replace(
+        config, data=dataclasses.replace(config.data, image_size=image_size, stored_size=stored)
+    )
+
+
+def _checked(config: RunConfig) -> RunConfig:
+    """Fail early, with the name in question, rather than after the images are read."""
+    import timm
+
+    from oltr.methods import METHODS
+    from oltr.nn import backbone  # noqa: F401  (registers our own)
+    from oltr.registry import unknown_name
+
+    METHODS[config.method].check(config.settings)
+    if not timm.is_model(config.backbone):
+        raise unknown_name("backbone", config.backbone, timm.list_models())
+    if config.data.stored_size < config.data.image_size:
+        raise UserError(
+            f"data.stored_size is {config.data.stored_size}, below data.image_size {config.data.image_size}."
+        )
+    return config

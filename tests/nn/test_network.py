@@ -1,0 +1,155 @@
+import copy
+import warnings
+
+import pytest
+import torch
+
+from oltr.nn.attention import Attention
+from oltr.nn.backbone import Backbone
+from oltr.nn.classifier import CosineClassifier
+from oltr.nn.direct_feature import DirectFeature
+from oltr.nn.meta_embedding import MetaEmbedding
+from oltr.nn.network import LinearHead, MetaEmbeddingHead, Network, build_attention
+
+
+def meta_head(dims, classes=5):
+    meta = MetaEmbedding(
+        classes, dims, memory=True, selector=True, reachability=True,
+        coefficients="softmax", reachability_scale=10.0, constant_centroids=True,
+    )  # fmt: skip
+    meta.memory.start_from(torch.randn(classes, dims))
+    return MetaEmbeddingHead(meta, CosineClassifier(dims, classes, 16.0, "released"))
+
+
+def network(name="resnet10_half", size=32, stage=-1, kind="modulated", fc=None, head=meta_head):
+    torch.manual_seed(0)
+    backbone = Backbone(name, size)
+    attention = build_attention(backbone, kind, "any", stage, size)
+    direct_feature = DirectFeature(backbone.channels, fc)
+    return Network(backbone, direct_feature, head(direct_feature.dims), attention, stage)
+
+
+def wake(attention):
+    """Take the attention out of its start as the identity."""
+    torch.nn.init.normal_(attention.self_attention.out.weight)
+
+
+def test_the_boxes_follow_each_other_in_the_papers_order():
+    net = network(fc=16).eval()
+    wake(net.attention)
+    images = torch.randn(2, 3, 32, 32)
+    direct = net.direct_feature(net.attention(net.backbone(images)))
+    parts = net.head.meta(direct)
+    found = net(images)
+    torch.testing.assert_close(found.direct_feature, direct)
+    torch.testing.assert_close(found.logits, net.head.classifier(parts.meta_embedding))
+    for name in ("meta_embedding", "reachability", "memory_feature", "concept_selector"):
+        torch.testing.assert_close(getattr(found, name), getattr(parts, name))
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "stage"),
+    [
+        ("resnet10_half", 32, -1),
+        ("resnet10_half", 32, 0),
+        ("resnet10_half", 32, 2),
+        ("resnet32_cifar", 32, -2),
+        ("test_vit", 64, 1),
+        ("test_mambaout", 64, 1),
+        ("test_convnext", 64, 2),
+    ],
+)
+def test_attention_after_any_stage_changes_the_output_and_trains(name, size, stage):
+    net = network(name, size, stage, head=lambda dims: LinearHead(dims, 5)).eval()
+    images = torch.randn(2, 3, size, size)
+    plain = Network(copy.deepcopy(net.backbone), net.direct_feature, net.head)
+    for module in plain.backbone.modules():
+        module._forward_hooks.clear()
+    torch.testing.assert_close(net(images).logits, plain(images).logits)  # it starts as the identity
+    wake(net.attention)
+    assert not torch.allclose(net(images).logits, plain(images).logits, atol=1e-4)
+    net(images).logits.square().sum().backward()
+    assert net.attention.self_attention.theta.weight.grad.abs().sum() > 0
+    assert net.attention.spatial.score[0].weight.grad.abs().sum() > 0
+
+
+def test_attention_inside_the_backbone_equals_doing_it_by_hand():
+    net = network("resnet32_cifar", 32, stage=0, head=lambda dims: LinearHead(dims, 5)).eval()
+    wake(net.attention)
+    body, images = net.backbone.net, torch.randn(2, 3, 32, 32)
+    with torch.no_grad():
+        by_hand = torch.relu(body.bn1(body.conv1(images)))
+        for block in body.layer1:
+            by_hand = block(by_hand)
+        by_hand = net.attention(by_hand)
+        by_hand = body.layer3(body.layer2(by_hand))
+        torch.testing.assert_close(net(images).direct_feature, by_hand.mean(dim=(2, 3)))
+
+
+def test_a_copy_attends_with_its_own_weights():
+    net = network(stage=1).eval()
+    images = torch.randn(2, 3, 32, 32)
+    before = net(images).logits
+    twin = copy.deepcopy(net)
+    wake(net.attention)
+    torch.testing.assert_close(twin(images).logits, before)
+    assert not torch.allclose(net(images).logits, before)
+
+
+@pytest.mark.parametrize("stage", [-1, 1])
+def test_roles_cover_every_parameter_once(stage):
+    net = network(stage=stage, fc=16)
+    roles = list(net.roles())
+    assert sorted(id(p) for _, p in roles) == sorted(id(p) for p in net.parameters())
+    by_role = {}
+    for role, parameter in roles:
+        by_role.setdefault(role, set()).add(parameter)
+    assert set(by_role) == {"backbone", "attention", "direct_feature", "classifier", "memory"}
+    assert by_role["memory"] == {net.head.meta.memory.centroids}
+    assert by_role["backbone"] == set(net.backbone.parameters())
+    assert by_role["attention"] == set(net.attention.parameters())
+    assert net.head.meta.hallucinator.weight in by_role["classifier"]
+    assert net.head.classifier.weight in by_role["classifier"]
+
+
+def test_the_linear_head_is_a_linear_layer():
+    torch.manual_seed(0)
+    head, v = LinearHead(3, 2), torch.randn(4, 3)
+    weight, bias = head.classifier.weight.tolist(), head.classifier.bias.tolist()
+    expected = [[sum(w * x for w, x in zip(row, x_b, strict=True)) + b for row, b in zip(weight, bias, strict=True)]
+                for x_b in v.tolist()]  # fmt: skip
+    output = head(v)
+    torch.testing.assert_close(output.logits, torch.tensor(expected))
+    assert output.direct_feature is v
+    assert output.meta_embedding is None and output.reachability is None
+
+
+def test_under_bfloat16_the_head_works_in_float32():
+    net = network(fc=16).eval()
+    images = torch.randn(2, 3, 32, 32)
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        assert net.direct_feature(net.backbone(images)).dtype == torch.bfloat16
+        output = net(images)
+    for value in output:
+        assert value.dtype == torch.float32
+    with torch.no_grad():
+        exact = net.head(output.direct_feature)
+    assert torch.equal(output.logits, exact.logits)
+
+
+def test_attention_is_sized_for_its_stage():
+    backbone = Backbone("resnet10_half", 32)
+    last = build_attention(backbone, "modulated", "released", -1, 32)
+    assert last.spatial.score[1].weight.shape == (4, 4 * 256)
+    earlier = build_attention(backbone, "modulated", "released", 1, 32)
+    assert earlier.spatial.score[1].weight.shape == (256, 256 * 32)
+    assert build_attention(backbone, "none", "any", -1, 32) is None
+
+
+def test_without_a_map_attention_is_off_and_said():
+    backbone = Backbone("test_convnext", 32)
+    with pytest.warns(UserWarning, match="attention is off"):
+        assert build_attention(backbone, "modulated", "any", -1, 32) is None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert isinstance(build_attention(backbone, "modulated", "any", 0, 32), Attention)
