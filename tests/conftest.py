@@ -1,5 +1,19 @@
-"""Small tensors everywhere: more than one thread per process only makes the tests slower."""
+"""What all tests share."""
+
+from __future__ import annotations
 
 import os
+from pathlib import Path
 
+import pytest
+
+# Small tensors everywhere: more than one thread per process only makes the tests slower.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+from tests.helpers.tiny import tiny_pack  # noqa: E402  (after the number of threads is set)
+
+
+@pytest.fixture(scope="session")
+def pack(tmp_path_factory) -> Path:
+    """A tiny long-tailed, open set; read-only."""
+    return tiny_pack(tmp_path_factory.mktemp("tiny data"))  # a space in the path, on purpose

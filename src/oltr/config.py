@@ -1,4 +1,4 @@
-"""Everything a run can be told, as frozen dataclasses; together with the recipes, the only home of defaults."""
+"""Everything a run can be told, as frozen dataclasses; with the recipes, the only home of defaults."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class StageConfig:
     momentum: float = 0.9
     weight_decay: float = 5e-4
     schedule: Literal["step", "cosine"] = "step"
-    drops: dict[int, float] = field(default_factory=dict)  # "step": from this epoch on, this factor of the rate
+    drops: dict[int, float] = field(default_factory=dict)  # "step": from this epoch on, this factor
     warmup_epochs: int = 0  # linear, from the first epoch on
     frozen: tuple[str, ...] = ()  # roles that do not learn (their batch statistics still follow the data)
 
@@ -131,7 +131,9 @@ def _fit(hint: Any, value: Any, where: str) -> Any:
         return tuple(_fit(arguments[0], item, where) for item in value)
     if origin is dict and isinstance(value, Mapping):
         return {_fit(arguments[0], k, where): _fit(arguments[1], v, where) for k, v in value.items()}
-    if hint is Any or (isinstance(hint, type) and isinstance(value, hint) and not _bool_for_number(hint, value)):
+    if hint is Any:
+        return value
+    if isinstance(hint, type) and isinstance(value, hint) and not _bool_for_number(hint, value):
         return value
     if hint is float and isinstance(value, (int, str)) and not isinstance(value, bool):
         try:

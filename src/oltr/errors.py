@@ -8,4 +8,5 @@ class UserError(Exception):
 
     def __init__(self, what: str, why: str = "", try_this: str = ""):
         self.what, self.why, self.try_this = what, why, try_this
-        super().__init__("\n".join(part for part in (what, why, f"Try: {try_this}" if try_this else "") if part))
+        parts = (what, why, f"Try: {try_this}" if try_this else "")
+        super().__init__("\n".join(part for part in parts if part))

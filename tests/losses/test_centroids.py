@@ -18,7 +18,7 @@ def example(seed=0, dtype=torch.float64):
     """Features (B×D), labels with classes 0..4 some of them repeated, and centroids (K×D)."""
     random = torch.Generator().manual_seed(seed)
     direct = torch.randn(BATCH, DIMS, generator=random, dtype=dtype)
-    labels = torch.tensor([0, 0, 0, 1, 2, 2, 3, 4])
+    labels = torch.tensor([0, 1, 0, 2, 0, 2, 3, 4])  # classes 0 and 2 stand in both halves
     centroids = torch.randn(CLASSES, DIMS, generator=random, dtype=dtype)
     return direct.requires_grad_(), labels, centroids.requires_grad_()
 
@@ -60,7 +60,7 @@ def test_the_released_loss_and_its_gradients_equal_a_loop(hinge, dtype):
     loss = discriminative_centroids_loss(direct, labels, centroids, **numbers)
     value, to_features, to_centroids = released_loop(direct, labels, centroids, **numbers)
     loss.backward()
-    assert float(loss) == pytest.approx(value, rel=1e-5)
+    assert loss.item() == pytest.approx(value, rel=1e-5)
     torch.testing.assert_close(direct.grad.double(), to_features, rtol=1e-5, atol=1e-7)
     torch.testing.assert_close(centroids.grad.double(), to_centroids, rtol=1e-5, atol=1e-7)
 
@@ -88,7 +88,7 @@ def test_the_released_numbers_at_a_large_number_of_classes():
         loss = discriminative_centroids_loss(direct, labels, centroids, **numbers)
         loss.backward()
         value, to_features, to_centroids = released_loop(direct, labels, centroids, **numbers)
-        assert float(loss) == pytest.approx(value, rel=1e-5)
+        assert loss.item() == pytest.approx(value, rel=1e-5)
         torch.testing.assert_close(direct.grad, to_features, rtol=1e-5, atol=1e-9)
         torch.testing.assert_close(centroids.grad, to_centroids, rtol=1e-5, atol=1e-9)
 
@@ -100,7 +100,7 @@ def test_the_released_loss_is_as_exact_under_autocast():
     with torch.autocast("cpu", torch.bfloat16):
         loss = discriminative_centroids_loss(far_direct, labels, far_centroids, **numbers)
     value = released_loop(far_direct, labels, far_centroids, **numbers)[0]
-    assert float(loss) == pytest.approx(value, rel=1e-4)
+    assert loss.item() == pytest.approx(value, rel=1e-4)
 
 
 def large_margin_loop(meta, labels, centroids, margin):
@@ -119,7 +119,7 @@ def test_the_papers_large_margin_loss_equals_a_loop(margin, dtype):
     meta, labels, centroids = example(dtype=dtype)
     loss = large_margin_loss(meta, labels, centroids, margin=margin)
     expected = large_margin_loop(meta, labels, centroids, margin)
-    assert float(loss) == pytest.approx(expected, rel=1e-5, abs=1e-5)
+    assert loss.item() == pytest.approx(expected, rel=1e-5, abs=1e-5)
 
 
 def test_the_margins_tried_above_leave_the_hinge_closed_mixed_and_open():
@@ -144,7 +144,7 @@ def test_the_large_margin_loss_is_exact_beside_a_far_centroid_and_finite_upon_it
     centroids = torch.randn(CLASSES, DIMS) * 100
     meta = (centroids[labels] + 1e-3).requires_grad_()
     loss = large_margin_loss(meta, labels, centroids, margin=2000.0)
-    assert float(loss) == pytest.approx(large_margin_loop(meta, labels, centroids, 2000.0), rel=1e-5)
+    assert loss.item() == pytest.approx(large_margin_loop(meta, labels, centroids, 2000.0), rel=1e-5)
     upon = centroids[labels].clone().requires_grad_()
     large_margin_loss(upon, labels, centroids, margin=2000.0).backward()
     assert torch.isfinite(upon.grad).all()
@@ -178,7 +178,9 @@ def gradients_of_my_part(rank, world):
 
 def mean_other(direct, labels, centroids):
     x, y, c = direct.tolist(), labels.tolist(), centroids.tolist()
-    return sum(squared(x[b], c[i]) for b in range(len(x)) for i in range(len(c)) if i != y[b]) / (len(x) * len(c))
+    return sum(squared(x[b], c[i]) for b in range(len(x)) for i in range(len(c)) if i != y[b]) / (
+        len(x) * len(c)
+    )
 
 
 def between_the_halves():
@@ -207,7 +209,9 @@ def test_two_processes_give_the_gradients_and_the_memory_of_one(tmp_path):
         one = {"loss": loss.detach(), "direct": direct.grad, "centroids": centroids.grad}
         for name, expected in one.items():
             averaged = (first[hinge][name] + second[hinge][name]) / 2
-            torch.testing.assert_close(averaged, expected, rtol=1e-10, atol=1e-12, msg=lambda m, h=hinge, n=name: f"{h} {n}: {m}")
+            torch.testing.assert_close(
+                averaged, expected, rtol=1e-10, atol=1e-12, msg=lambda m, h=hinge, n=name: f"{h} {n}: {m}"
+            )
     alone = gathered(lambda *batch: batch)
     for process in (first, second):
         torch.testing.assert_close(process["memory"]["centroids"], alone["centroids"])

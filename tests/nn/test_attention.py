@@ -19,7 +19,9 @@ def softmax(scores):
 def project(convolution, vector):
     """A 1×1 convolution at one position: W v + b."""
     rows, biases = convolution.weight[:, :, 0, 0].tolist(), convolution.bias.tolist()
-    return [sum(w * v for w, v in zip(row, vector, strict=True)) + b for row, b in zip(rows, biases, strict=True)]
+    return [
+        sum(w * v for w, v in zip(row, vector, strict=True)) + b for row, b in zip(rows, biases, strict=True)
+    ]
 
 
 def self_attention_loop(layer, f):
@@ -39,7 +41,9 @@ def spatial_loop(layer, f, form):
     """MA(f): one weight per position, all of them adding up to one."""
     _, height, width = f.shape
     if form == "any":
-        scores = [project(layer.score[0], f[:, y, x].tolist())[0] for y in range(height) for x in range(width)]
+        scores = [
+            project(layer.score[0], f[:, y, x].tolist())[0] for y in range(height) for x in range(width)
+        ]
     else:
         linear, flat = layer.score[1], f.reshape(-1).tolist()
         scores = [
@@ -96,8 +100,8 @@ def test_attention_starts_as_the_identity_and_learns(kind, form):
         (attention(f) - 1).square().mean().backward()
         optimizer.step()
     assert not torch.allclose(attention(f), f)
-    # Once the last convolution has left zero, every weight gets a gradient. (θ's bias shifts whole rows of
-    # scores only when φ differs between positions, φ's shifts them always: the softmax does not see the latter.)
+    # Once the last convolution has left zero every weight learns; a bias that moves all scores of a softmax
+    # alike has no effect.
     silent = [n for n, p in attention.named_parameters() if not p.grad.abs().max() > 1e-12]
     assert set(silent) <= {"self_attention.phi.bias", "spatial.score.0.bias"}
 
@@ -108,7 +112,9 @@ def test_the_any_form_takes_maps_of_every_size(kind):
     attention = stirred(Attention(4, (7, 7), kind, "any"))
     for size in ((7, 7), (1, 9), (12, 2), (1, 1)):
         f = torch.randn(1, 4, *size)
-        torch.testing.assert_close(attention(f)[0].double(), attention_loop(attention, f[0], "any"), rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(
+            attention(f)[0].double(), attention_loop(attention, f[0], "any"), rtol=1e-5, atol=1e-5
+        )
 
 
 def test_the_released_form_has_the_size_it_was_built_for():

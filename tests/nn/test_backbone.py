@@ -68,10 +68,15 @@ def test_every_stage_has_the_shape_it_promises(name):
     for stage, module in enumerate(backbone.stages):
         channels, (height, width) = backbone.shape_after(stage, 64)
         seen = []
-        hook = backbone.net.get_submodule(module).register_forward_hook(lambda m, i, o, seen=seen: seen.append(o))
+        hook = backbone.net.get_submodule(module).register_forward_hook(
+            lambda m, i, o, seen=seen: seen.append(o)
+        )
         backbone(torch.zeros(1, 3, 64, 64))
         hook.remove()
-        assert seen[0].numel() in (channels * height * width, channels * (height * width + backbone.prefix_tokens))
+        assert seen[0].numel() in (
+            channels * height * width,
+            channels * (height * width + backbone.prefix_tokens),
+        )
         sides.append(height)
     assert sides == sorted(sides, reverse=True)
     assert backbone.shape_after(-1, 64) == backbone.shape_after(len(sides) - 1, 64)
@@ -109,13 +114,19 @@ def test_the_cifar_shortcut_takes_every_second_pixel_and_adds_empty_channels(str
         for c in range(4):
             for row in range(side):
                 for column in range(side):
-                    expected[b, before + c, row, column] = max(float(x[b, c, stride * row, stride * column]), 0.0)
+                    expected[b, before + c, row, column] = max(
+                        float(x[b, c, stride * row, stride * column]), 0.0
+                    )
     assert torch.equal(block(x), expected)
 
 
 @pytest.mark.parametrize(
     ("name", "hint"),
-    [("resnet1O", "resnet10"), ("resnet32_cifr", "resnet32_cifar"), ("resnet18.a1_in2k", r"resnet18\.a1_in1k")],
+    [
+        ("resnet1O", "resnet10"),
+        ("resnet32_cifr", "resnet32_cifar"),
+        ("resnet18.a1_in2k", r"resnet18\.a1_in1k"),
+    ],
 )
 def test_an_unknown_backbone_gets_a_suggestion(name, hint):
     with pytest.raises(UserError, match=f"(?s)no backbone called .*{name}.*did you mean .*{hint}"):
@@ -123,7 +134,9 @@ def test_an_unknown_backbone_gets_a_suggestion(name, hint):
 
 
 def test_a_size_that_the_network_refuses_is_one_message():
-    with pytest.raises(UserError, match=r"test_vit gives no feature map for images of 50 px.\n.*divisible by"):
+    with pytest.raises(
+        UserError, match=r"test_vit gives no feature map for images of 50 px.\n.*divisible by"
+    ):
         Backbone("test_vit", 50)
 
 
@@ -141,7 +154,10 @@ def trained():
 
 WRAPPINGS = {
     "bare.pth": lambda state: state,
-    "lightning.ckpt": lambda state: {"epoch": 3, "state_dict": {f"backbone.{n}": v for n, v in state.items()}},
+    "lightning.ckpt": lambda state: {
+        "epoch": 3,
+        "state_dict": {f"backbone.{n}": v for n, v in state.items()},
+    },
     "timm.pth": lambda state: {"model": state, "optimizer": {"lr": 0.1}},
     "parallel.pth": lambda state: {"state_dict": {f"module.{n}": v for n, v in state.items()}},
     "ours.pth": lambda state: {f"backbone.net.{n}": v for n, v in state.items()},
@@ -181,7 +197,12 @@ def test_no_such_weight_file(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "content"),
-    [("text.pth", b"not weights at all"), ("empty.pth", b""), ("text.safetensors", b"oh no"), ("empty.safetensors", b"")],
+    [
+        ("text.pth", b"not weights at all"),
+        ("empty.pth", b""),
+        ("text.safetensors", b"oh no"),
+        ("empty.safetensors", b""),
+    ],
 )
 def test_a_file_that_holds_no_weights(name, content, tmp_path):
     (tmp_path / name).write_bytes(content)

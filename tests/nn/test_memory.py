@@ -23,7 +23,9 @@ def test_squared_distances_equal_a_loop(dtype):
     torch.manual_seed(0)
     x, centroids = torch.randn(5, 7, dtype=dtype), torch.randn(4, 7, dtype=dtype)
     expected = [[distance(a, c) ** 2 for c in centroids.tolist()] for a in x.tolist()]
-    torch.testing.assert_close(squared_distances(x, centroids).double(), torch.tensor(expected).double(), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(
+        squared_distances(x, centroids).double(), torch.tensor(expected).double(), rtol=1e-5, atol=1e-5
+    )
 
 
 def test_squared_distances_are_never_negative_nor_lose_precision_under_autocast():
@@ -41,7 +43,9 @@ def test_reachability_is_the_distance_to_the_nearest_centroid(dtype):
     direct = torch.randn(9, 4, dtype=dtype)
     expected = [min(distance(v, c) for c in memory.centroids.tolist()) for v in direct.tolist()]
     found = memory.reachability(direct, constant=True)
-    torch.testing.assert_close(found.double(), torch.tensor(expected, dtype=torch.float64), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(
+        found.double(), torch.tensor(expected, dtype=torch.float64), rtol=1e-5, atol=1e-5
+    )
 
 
 @pytest.mark.parametrize("constant", [True, False])

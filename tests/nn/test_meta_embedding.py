@@ -9,7 +9,9 @@ from oltr.nn.meta_embedding import MetaEmbedding
 SWITCHES = list(itertools.product([True, False], repeat=3))
 
 
-def build(memory, selector, reachability, coefficients="softmax", scale=10.0, constant=True, classes=6, dims=4):
+def build(
+    memory, selector, reachability, coefficients="softmax", scale=10.0, constant=True, classes=6, dims=4
+):
     torch.manual_seed(0)
     meta = MetaEmbedding(
         classes, dims, memory=memory, selector=selector, reachability=reachability,

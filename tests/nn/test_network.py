@@ -116,8 +116,10 @@ def test_the_linear_head_is_a_linear_layer():
     torch.manual_seed(0)
     head, v = LinearHead(3, 2), torch.randn(4, 3)
     weight, bias = head.classifier.weight.tolist(), head.classifier.bias.tolist()
-    expected = [[sum(w * x for w, x in zip(row, x_b, strict=True)) + b for row, b in zip(weight, bias, strict=True)]
-                for x_b in v.tolist()]  # fmt: skip
+    expected = [
+        [sum(w * x for w, x in zip(row, one, strict=True)) + b for row, b in zip(weight, bias, strict=True)]
+        for one in v.tolist()
+    ]
     output = head(v)
     torch.testing.assert_close(output.logits, torch.tensor(expected))
     assert output.direct_feature is v

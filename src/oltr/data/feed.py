@@ -137,7 +137,7 @@ def _fits(size: int, device: torch.device) -> bool:
 
 
 class TrainBatches:
-    """One epoch of augmented batches (images B×3×s×s, labels B); each process gets its part of every batch."""
+    """One epoch of augmented batches (images B×3×s×s, labels B); each process has its part of each."""
 
     def __init__(
         self, images: Images, augment: Augment, stage: StageConfig, key: tuple[int, int, int],
@@ -169,7 +169,7 @@ class TrainBatches:
 
 
 class EvalBatches:
-    """Each image once, or `limit` evenly spread ones, in order and centre-cropped, shared out among processes."""
+    """Each image once, or `limit` evenly spread ones, in order, centre-cropped, shared among processes."""
 
     def __init__(
         self, images: Images, augment: Augment, size: int, device: torch.device, workers: int,

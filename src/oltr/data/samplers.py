@@ -29,7 +29,9 @@ def plain(labels: np.ndarray, length: int, rng: np.random.Generator, images_per_
 
 
 @SAMPLERS.register("balanced")
-def balanced(labels: np.ndarray, length: int, rng: np.random.Generator, images_per_class: int = 1) -> np.ndarray:
+def balanced(
+    labels: np.ndarray, length: int, rng: np.random.Generator, images_per_class: int = 1
+) -> np.ndarray:
     """A class at random, then one of its images at random, `length` times."""
     order, starts, sizes = _by_class(labels)
     drawn = rng.integers(len(sizes), size=length)
@@ -40,7 +42,7 @@ def balanced(labels: np.ndarray, length: int, rng: np.random.Generator, images_p
 def class_aware(
     labels: np.ndarray, length: int, rng: np.random.Generator, images_per_class: int = 1
 ) -> np.ndarray:
-    """Classes in shuffled rounds, `images_per_class` images of each drawn class, none again before all were used."""
+    """Classes in shuffled rounds, `images_per_class` images at a time, none again before all of its class."""
     order, starts, sizes = _by_class(labels)
     num_classes, visits = len(sizes), -(-length // images_per_class)
     rounds = -(-visits // num_classes)

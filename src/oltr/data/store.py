@@ -41,7 +41,7 @@ class Pack:
 
 
 def write_pack(manifest: Manifest, size: int, out: str | Path, progress: Progress | None = None) -> Path:
-    """Decode every image of `manifest` to size×size and write the pack; nothing is left if one is unreadable."""
+    """Decode every image of `manifest` to size×size and write the pack; nothing, if one is unreadable."""
     files = [manifest.root / path for path in manifest.table["path"]]
     return write_pack_from(manifest, decode_all(files, size, progress), size, out)
 
@@ -114,7 +114,7 @@ def read_pack_manifest(path: str | Path) -> Manifest:
 
 
 def decode_all(files: list[Path], size: int, progress: Progress | None = None) -> Iterator[np.ndarray]:
-    """Every file as size×size×3 uint8, in order, decoded by a few threads; all unreadable ones in one error."""
+    """Every file as size×size×3 uint8, in order, by a few threads; all unreadable ones in one error."""
     broken: list[str] = []
 
     def read(file: Path) -> np.ndarray | UnreadableImage:

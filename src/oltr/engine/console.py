@@ -41,7 +41,8 @@ class Console:
         """A bar driven by calls of update(done, total); it goes away when the work is done."""
         rate = TextColumn("{task.fields[rate]}")
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), rate, TimeRemainingColumn())
-        with Progress(*columns, console=self.screen, transient=True) as bar:
+        off = not self.screen.is_terminal
+        with Progress(*columns, console=self.screen, transient=True, disable=off) as bar:
             task, began = bar.add_task(what, total=None, rate=""), time.monotonic()
 
             def update(done: int, total: int) -> None:

@@ -116,20 +116,27 @@ class _Run:
     def train(self) -> Network:
         """Both stages; what an earlier call finished is not done again."""
         config, saved = self.config, self._saved()
-        first_weights = self._shared_stage1() or self.folder.stage_weights(1)
         network = build_network(config, self.method, 1, weights=config.weights)
         for stage in range(1, config.num_stages + 1):
             if stage == 2:
                 network = second_network(config, self.method, network)
-            done = first_weights if stage == 1 else self.folder.stage_weights(stage)
-            if done.is_file() and (self.options.resume or stage == 1 and self.options.stage1_from):
+            if saved and stage < saved["stage"]:
+                continue  # the checkpoint holds all that stage 2 took from stage 1
+            if (done := self._finished(stage)) is not None:
                 network.load_state_dict(self.folder.load_weights(done))
-                continue
-            self._train_stage(stage, network, saved if saved and saved["stage"] == stage else None)
+            else:
+                self._train_stage(stage, network, saved)
         if process_rank() == 0:
             self.folder.save_weights(self.folder.model, network.state_dict())
             self.folder.finish(self.seconds)
         return network
+
+    def _finished(self, stage: int) -> Path | None:
+        """The weights of a stage that need not be trained: done before, or by the run that stage 1 is shared with."""
+        own = self.folder.stage_weights(stage)
+        if self.options.resume and own.is_file():
+            return own
+        return self._shared_stage1() if stage == 1 and self.options.stage1_from else None
 
     def _saved(self) -> dict[str, Any] | None:
         """The checkpoint to go on from, with the history up to it."""
@@ -139,25 +146,29 @@ class _Run:
         self.history, self.seconds = saved["history"], saved["seconds"]
         return saved
 
-    def _shared_stage1(self) -> Path | None:
+    def _shared_stage1(self) -> Path:
         """The stage-1 weights of another run, if they are what this run would have trained."""
-        if self.options.stage1_from is None:
-            return None
+        assert self.options.stage1_from is not None
         other = RunFolder(self.options.stage1_from)
         theirs, ours = other.config(), self.config
         same = ("backbone", "weights", "data", "stage1", "keep", "seed")
         wrong = [name for name in same if getattr(theirs, name) != getattr(ours, name)]
         if build_method(theirs, self.method.train_counts).first_stage != self.method.first_stage:
             wrong.append("method")
+        if other.run()["data"] != self.folder.run()["data"]:
+            wrong.append("images")
         if wrong:
-            raise UserError(f"Stage 1 of {other.path} cannot be shared: its {', '.join(wrong)} differ.")
-        if not self.history:
-            rows = torch.load(other.last, map_location="cpu", weights_only=True)["history"]
-            self.history = [row for row in rows if row["stage"] == 1]
-            self.seconds = sum(row["seconds"] for row in self.history)
-        return other.stage_weights(1)
+            raise UserError(f"Stage 1 of {other.path} cannot be shared.", f"Different: {', '.join(wrong)}.")
+        weights = other.stage_weights(1)
+        if not weights.is_file():
+            raise UserError(f"Stage 1 of {other.path} is not finished.", try_this="finish it with --resume")
+        rows = torch.load(other.last, map_location="cpu", weights_only=True)["history"]
+        self.history = [row for row in rows if row["stage"] == 1]
+        self.seconds = sum(row["seconds"] for row in self.history)
+        return weights
 
     def _train_stage(self, number: int, network: Network, saved: dict[str, Any] | None) -> None:
+        saved = saved if saved and saved["stage"] == number else None
         stage, done = self.config.stage(number), saved["epoch"] if saved else 0
         self.best = saved["best"] if saved else -1.0
         if saved:
@@ -197,9 +208,10 @@ class _Run:
             )
             self.console.epoch_header()
             trainer = self._trainer(number, stage.epochs - done)
-            trainer.fit(task)
-        if trainer.interrupted:
-            raise KeyboardInterrupt
+            try:
+                trainer.fit(task)
+            except SystemExit:  # Lightning's answer to Ctrl-C
+                raise KeyboardInterrupt from None
         network.to(self.device)
 
     def _begin_stage(self, task: Task) -> None:

@@ -57,14 +57,15 @@ class Method:
 
     def first(self, backbone: Backbone) -> Network:
         """The network of stage 1: a linear classifier on the pooled map."""
-        return Network(backbone, DirectFeature(backbone.channels), LinearHead(backbone.channels, self.num_classes))
+        head = LinearHead(backbone.channels, self.num_classes)
+        return Network(backbone, DirectFeature(backbone.channels), head)
 
     def second(self, first: Network) -> Network:
         """The network of stage 2, made from the trained first one; by default it simply goes on."""
         return first
 
     def begin(self, stage: int, network: Network, class_means: Callable[[], Tensor]) -> None:
-        """Called before a stage; `class_means` passes over the training set for each class's mean v_direct (K×D)."""
+        """Called before a stage; `class_means` passes over the training set for the mean v_direct, K×D."""
 
     def loss(self, stage: int, network: Network, output: Output, labels: Tensor) -> dict[str, Tensor]:
         """The loss as named terms, already weighted; their sum is minimised."""

@@ -50,7 +50,7 @@ class OltrSettings:
 
 @METHODS.register("oltr")
 class Oltr(Method):
-    """Stage 1 the plain model; stage 2 adds attention, memory and meta-embedding under a cosine classifier."""
+    """Stage 1 the plain model; stage 2 adds attention, memory, meta-embedding and a cosine classifier."""
 
     Settings = OltrSettings
     info = MethodInfo(
@@ -58,7 +58,7 @@ class Oltr(Method):
         summary="Dynamic meta-embedding with a visual memory, and modulated attention",
         paper=PAPER,
         year=2019,
-        changes="the released form; attention starts at zero as its authors meant, centroid distances have a floor",
+        changes="the released form; attention starts at zero as was meant, centroid distances have a floor",
     )
 
     @property

@@ -20,7 +20,7 @@ class Plain(Method):
 
 @METHODS.register("class-aware")
 class ClassAware(Method):
-    """The plain model whose second stage draws classes, not images: the baseline that re-sampling alone gives."""
+    """The plain model whose second stage draws classes, not images: what re-sampling alone gives."""
 
     info = MethodInfo(
         title="Class-aware sampling",

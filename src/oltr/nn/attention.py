@@ -56,14 +56,15 @@ class SpatialAttention(nn.Module):
 
 
 class Attention(nn.Module):
-    """f_att = f + A(f), with A = MA ⊗ SA (modulated), SA (self) or MA ⊗ f (spatial, the paper's ablation)."""
+    """f_att = f + A(f); A = MA ⊗ SA (modulated), SA (self) or MA ⊗ f (spatial, the paper's ablation)."""
 
     def __init__(
         self, channels: int, map_size: tuple[int, int], kind: AttentionKind, form: AttentionForm = "any"
     ):
         super().__init__()
-        self.self_attention = SelfAttention(channels) if kind in ("self", "modulated") else None
-        self.spatial = SpatialAttention(channels, map_size, form) if kind in ("spatial", "modulated") else None
+        has_self, has_spatial = kind in ("self", "modulated"), kind in ("spatial", "modulated")
+        self.self_attention = SelfAttention(channels) if has_self else None
+        self.spatial = SpatialAttention(channels, map_size, form) if has_spatial else None
 
     def forward(self, f: Tensor) -> Tensor:
         context = f if self.self_attention is None else self.self_attention(f)

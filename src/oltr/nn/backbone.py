@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import timm
 import torch
@@ -28,13 +29,14 @@ class Backbone(nn.Module):
         self.net = _create(name, image_size, pretrained=weights == "pretrained")
         if weights not in (None, "pretrained"):
             load_weights(self.net, Path(str(weights)))
-        self.channels: int = self.net.num_features
+        self.channels = int(self.net.num_features)
         self.prefix_tokens = int(getattr(self.net, "num_prefix_tokens", 0) or 0)
         try:
             self.map_size = self._probe(image_size)
         except Exception as problem:  # each network has its own way of refusing a size
             raise UserError(
-                f"{name} gives no feature map for images of {image_size} px.", str(problem).partition("\n")[0],
+                f"{name} gives no feature map for images of {image_size} px.",
+                str(problem).partition("\n")[0],
                 "another --image-size or --backbone",
             ) from problem
         self.has_map = self.map_size[0] * self.map_size[1] > 1
@@ -76,17 +78,18 @@ class Backbone(nn.Module):
         return int(height), int(width)
 
 
-def _create(name: str, image_size: int, pretrained: bool) -> nn.Module:
+def _create(name: str, image_size: int, pretrained: bool) -> Any:
     if not timm.is_model(name):
         raise unknown_name("backbone", name, timm.list_models())
     architecture = name.split(".")[0]
     try:
         card = timm.models.get_pretrained_cfg(name)
     except RuntimeError:  # the network exists, but not the tag after the dot
-        raise unknown_name("backbone", name, timm.list_models(f"{architecture}.*", include_tags=True)) from None
+        tagged = timm.list_models(f"{architecture}.*", include_tags=True)
+        raise unknown_name("backbone", name, tagged) from None
     fixed_size, has_weights = (card.fixed_input_size, card.has_weights) if card else (False, False)
     takes_size = fixed_size or architecture in ("resnet10", "resnet10_half")
-    size = {"img_size": image_size} if takes_size else {}
+    size: dict[str, Any] = {"img_size": image_size} if takes_size else {}
     if pretrained and not has_weights:
         raise UserError(f"There are no pretrained weights for {name}.", try_this="leave out --weights")
     try:
@@ -104,7 +107,9 @@ def _create(name: str, image_size: int, pretrained: bool) -> nn.Module:
 def load_weights(net: nn.Module, path: Path) -> None:
     """Fill `net` from a weight file, ignoring the file's classifier and the prefixes that trainers add."""
     if not path.is_file():
-        raise UserError(f"There is no weight file {path}.", try_this="a .safetensors or .pth file, or `pretrained`")
+        raise UserError(
+            f"There is no weight file {path}.", try_this="a .safetensors or .pth file, or `pretrained`"
+        )
     try:
         if path.suffix == ".safetensors":
             from safetensors.torch import load_file

@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 def to_map(features: Tensor, channels: int, prefix_tokens: int) -> Tensor:
-    """B×C×H×W from a map, a channels-last map (Swin), tokens with `prefix_tokens` before the patches, or a vector.
+    """B×C×H×W from a map, a channels-last map (Swin), tokens (`prefix_tokens`, then patches), or a vector.
 
     Tokens that form no square grid, and vectors, become a map one position wide.
     """

@@ -36,7 +36,8 @@ class Memory(nn.Module):
         c_i ← c_i + rate · (mean of the group − c_i), and onto the mean when class i is seen for the first
         time; groups are over the global batch.
         """
-        sums = torch.zeros_like(self.centroids).index_add_(0, labels, direct.detach().to(self.centroids.dtype))
+        direct = direct.detach().to(self.centroids.dtype)
+        sums = torch.zeros_like(self.centroids).index_add_(0, labels, direct)
         counts = torch.bincount(labels, minlength=len(sums)).to(sums.dtype)
         sums, counts = sum_over_ranks(sums), sum_over_ranks(counts)
         step = torch.where(self.known, rate, 1.0) * (counts > 0)

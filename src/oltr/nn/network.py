@@ -52,7 +52,12 @@ class MetaEmbeddingHead(nn.Module):
             parts = self.meta(direct)
             logits = self.classifier(parts.meta_embedding)
         return Output(
-            logits, direct, parts.meta_embedding, parts.reachability, parts.memory_feature, parts.concept_selector
+            logits,
+            direct,
+            parts.meta_embedding,
+            parts.reachability,
+            parts.memory_feature,
+            parts.concept_selector,
         )
 
 
@@ -72,8 +77,8 @@ class Network(nn.Module):
         self.direct_feature, self.head = direct_feature, head
         self.attention_last = attention_stage == -1
         if attention is not None and not self.attention_last:
-            # An earlier stage is inside the backbone: its output is replaced on the way through. (A method and
-            # not a lambda: copies of the network then attend with their own weights.)
+            # An earlier stage is inside the backbone: its output is replaced on the way through. (By a
+            # method, not a lambda: copies of the network then attend with their own weights.)
             stage = backbone.net.get_submodule(backbone.stages[attention_stage])
             stage.register_forward_hook(self._attend)
             self.attended_channels = backbone.net.feature_info[attention_stage]["num_chs"]
@@ -100,7 +105,7 @@ class Network(nn.Module):
 def build_attention(
     backbone: Backbone, kind: AttentionKind, form: AttentionForm, stage: int, image_size: int
 ) -> Attention | None:
-    """Attention sized for the map after `stage` (−1: the last map), or None where there is no map to attend to."""
+    """Attention sized for the map after `stage` (−1: the last), or None where there is no map."""
     if kind == "none":
         return None
     channels, map_size = backbone.channels, backbone.map_size

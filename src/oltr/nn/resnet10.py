@@ -26,22 +26,24 @@ default_cfgs = generate_default_cfgs(
 
 
 class ResNet10(ResNet):
-    """ResNet with one basic block per stage; below 96 px a 3×3 stem without pooling keeps the last map ≥ 2×2."""
+    """ResNet of one basic block per stage; below 96 px a 3×3 stem without pooling keeps a map ≥ 2×2."""
 
     def __init__(self, img_size: int = 224, width: int = 64, **kwargs: Any):
         channels = (width, 2 * width, 4 * width, 8 * width)
-        super().__init__(BasicBlock, (1, 1, 1, 1), channels=channels, zero_init_last=False, **kwargs)
+        block: Any = BasicBlock
+        super().__init__(block, (1, 1, 1, 1), channels=channels, zero_init_last=False, **kwargs)
         small = img_size < SMALL_IMAGE
         if small or width != 64:
             # timm's stem is 7×7 and 64 wide whatever the width of the stages.
             kernel = 3 if small else 7
-            self.conv1 = nn.Conv2d(3, width, kernel, 2 if img_size >= 32 else 1, kernel // 2, bias=False)
+            stride = 2 if img_size >= 32 else 1
+            self.conv1 = nn.Conv2d(3, width, kernel, stride, kernel // 2, bias=False)  # type: ignore[assignment]
             self.bn1 = nn.BatchNorm2d(width)
             self.layer1 = nn.Sequential(BasicBlock(width, width))
             self.feature_info[0]["num_chs"] = width
             self.init_weights(zero_init_last=False)
         if small:
-            self.maxpool = nn.Identity()
+            self.maxpool = nn.Identity()  # type: ignore[assignment]
 
 
 @register_model

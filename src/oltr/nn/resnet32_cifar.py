@@ -24,7 +24,7 @@ default_cfgs = generate_default_cfgs(
 
 
 class CifarBlock(nn.Module):
-    """relu(shortcut(x) + bn(conv(relu(bn(conv(x)))))), the shortcut without weights (He et al.'s option A)."""
+    """relu(shortcut(x) + bn(conv(relu(bn(conv(x)))))), the shortcut without weights (option A)."""
 
     def __init__(self, channels_in: int, channels: int, stride: int):
         super().__init__()

@@ -1,4 +1,4 @@
-"""Recipes: a setting's data, backbone and budget (NAME.yaml), and each method's own numbers (methods/NAME.yaml).
+"""Recipes: a setting's data, backbone and budget (NAME.yaml), and a method's own numbers (methods/NAME.yaml).
 
 A run is put together in this order, later wins: the defaults of config.py, the recipe, the method's file,
 what the recipe says of this method, the command line.

@@ -1,0 +1,194 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from oltr.config import DataConfig
+from oltr.data.augment import Augment, jitter
+from oltr.data.samplers import generator
+
+UNIT = {"mean": (0.0, 0.0, 0.0), "std": (1.0, 1.0, 1.0)}  # leaves the pixels as they are, in 0..1
+STILL = {"flip": False, "jitter": 0.0, **UNIT}
+
+
+def pictures(number=6, size=12, seed=0):
+    random = torch.Generator().manual_seed(seed)
+    return torch.randint(0, 256, (number, 3, size, size), generator=random, dtype=torch.uint8)
+
+
+def train(config, images, key=(0,)):
+    return Augment(config).train(images, generator(*key), slice(None), len(images))
+
+
+def draws_of(number, key=(0,)):
+    return generator(*key).random((number, 16), dtype=np.float32)
+
+
+@pytest.mark.parametrize(("stored", "size"), [(12, 8), (13, 8), (8, 8)])
+def test_evaluation_is_the_normalised_centre_crop(stored, size):
+    config = DataConfig(image_size=size, stored_size=stored)
+    images = pictures(size=stored)
+    found = Augment(config).evaluate(images)
+    start = (stored - size) // 2
+    expected = torch.zeros(len(images), 3, size, size)
+    for b in range(len(images)):
+        for c in range(3):
+            for y in range(size):
+                for x in range(size):
+                    value = int(images[b, c, start + y, start + x]) / 255
+                    expected[b, c, y, x] = (value - config.mean[c]) / config.std[c]
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("crop", ["random", "padded"])
+def test_a_crop_is_a_slice_of_each_image_at_its_own_place(crop):
+    images = pictures(number=40)
+    found = train(DataConfig(image_size=8, stored_size=12, crop=crop, **STILL), images)
+    draws, places = draws_of(40), set()
+    for b, image in enumerate(images.float() / 255):
+        if crop == "padded":
+            padded = torch.zeros(3, 14, 14)  # 8 // 8 pixels of black on each side
+            padded[:, 1:13, 1:13] = image
+            image = padded
+        room = image.shape[1] - 8 + 1
+        top, left = int(draws[b, 0] * room), int(draws[b, 1] * room)
+        places.add((top, left))
+        assert torch.equal(found[b], image[:, top : top + 8, left : left + 8])
+    assert {top for top, _ in places} == {left for _, left in places} == set(range(room))
+
+
+def test_a_random_crop_of_an_image_of_that_size_is_the_image():
+    images = pictures(size=8)
+    assert torch.equal(
+        train(DataConfig(image_size=8, stored_size=8, crop="random", **STILL), images), images / 255
+    )
+
+
+def test_a_flip_mirrors_about_half_of_the_images():
+    images = pictures(number=60, size=8)
+    config = DataConfig(image_size=8, stored_size=8, crop="random", **(STILL | {"flip": True}))
+    found, draws, mirrored = train(config, images), draws_of(60), 0
+    for b, image in enumerate(images / 255):
+        if draws[b, 4] < 0.5:
+            mirrored += 1
+            image = torch.stack([image[:, :, 7 - x] for x in range(8)], dim=2)
+        assert torch.equal(found[b], image)
+    assert 15 < mirrored < 45
+
+
+def jitter_loop(image, factors, order):
+    """Brightness, contrast and saturation as torchvision's functional forms, one after the other."""
+
+    def grey(picture):
+        return 0.299 * picture[0] + 0.587 * picture[1] + 0.114 * picture[2]
+
+    def blend(picture, other, factor):
+        return (factor * picture + (1 - factor) * other).clamp(0, 1)
+
+    for kind in order:
+        factor = float(factors[kind])
+        if kind == 0:
+            image = blend(image, torch.zeros_like(image), factor)
+        elif kind == 1:
+            image = blend(image, grey(image).mean() * torch.ones_like(image), factor)
+        else:
+            image = blend(image, grey(image).expand(3, -1, -1), factor)
+    return image
+
+
+def test_jitter_equals_a_loop_over_images_in_the_drawn_order():
+    images = pictures(number=40, size=8)
+    config = DataConfig(image_size=8, stored_size=8, crop="random", **(STILL | {"jitter": 0.4}))
+    found, draws, orders = train(config, images), draws_of(40), set()
+    for b, image in enumerate(images / 255):
+        factors = [1 + 0.4 * (2 * draw - 1) for draw in draws[b, 5:8]]
+        assert all(0.6 <= factor <= 1.4 for factor in factors)
+        order = sorted(range(3), key=lambda kind, b=b: draws[b, 8 + kind])
+        orders.add(tuple(order))
+        torch.testing.assert_close(found[b], jitter_loop(image, factors, order), rtol=1e-5, atol=1e-5)
+    assert len(orders) == 6
+
+
+def test_jitter_equals_torchvision():
+    functional = pytest.importorskip("torchvision.transforms.v2.functional")
+    image, factors = pictures(number=1, size=8)[0] / 255, (0.7, 1.3, 0.6)
+    steps = (functional.adjust_brightness, functional.adjust_contrast, functional.adjust_saturation)
+    for order in ((0, 1, 2), (2, 1, 0), (1, 0, 2)):
+        expected = image
+        for kind in order:
+            expected = steps[kind](expected, factors[kind])
+        found = jitter(image[None], torch.tensor([factors]), torch.tensor([order]))[0]
+        torch.testing.assert_close(found, expected, rtol=0, atol=2e-4)  # torchvision rounds the grey weights
+
+
+def coordinates(size):
+    """Pictures whose red says the column and whose green the row, both from 0 to 255 across the picture."""
+    ramp = torch.arange(size, dtype=torch.float32) * 255 / (size - 1)
+    return torch.stack([ramp.expand(size, size), ramp[:, None].expand(size, size), torch.zeros(size, size)])
+
+
+def test_a_resized_crop_is_a_rectangle_inside_the_image_of_the_drawn_area_and_shape():
+    size, number, smallest = 52, 300, 0.1  # 52: the ramp has whole numbers
+    images = coordinates(size).to(torch.uint8).expand(number, -1, -1, -1)
+    config = DataConfig(image_size=16, stored_size=size, crop="resized", smallest_crop=smallest, **STILL)
+    found, draws = train(config, images), draws_of(number)
+    areas, shapes, lefts, rights = [], [], [], []
+    for b in range(number):
+        area = smallest + (1 - smallest) * draws[b, 0]
+        shape = (3 / 4) ** (1 - 2 * draws[b, 1])  # width over height, 3/4..4/3
+        width, height = min(math.sqrt(area * shape), 1), min(math.sqrt(area / shape), 1)
+        left, top = draws[b, 2] * (1 - width), draws[b, 3] * (1 - height)
+        areas.append(width * height)
+        shapes.append(shape)
+        lefts.append(left)
+        rights.append(left + width)
+        for step in (3, 8, 12):  # inner pixels: the outermost may mix in the mirrored edge
+            x, y = left + width * (step + 0.5) / 16, top + height * (step + 0.5) / 16
+            # Position 0..1 to the ramp's 0..1, whose ends are the centres of the outermost pixels.
+            column, row = ((place * size - 0.5) / (size - 1) for place in (x, y))
+            assert float(found[b, 0, 8, step]) == pytest.approx(column, abs=0.006)
+            assert float(found[b, 1, step, 8]) == pytest.approx(row, abs=0.006)
+    assert min(areas) < 0.15 and max(areas) > 0.9
+    assert 3 / 4 <= min(shapes) < 0.8 and 1.25 < max(shapes) <= 4 / 3
+    assert min(lefts) >= 0 and max(rights) <= 1 + 1e-6 and max(lefts) > 0.3
+    assert found.min() >= 0 and found.max() <= 1
+
+
+def test_a_resized_crop_of_everything_is_the_image():
+    images = pictures(size=8)
+    config = DataConfig(image_size=8, stored_size=8, crop="resized", smallest_crop=1.0, **STILL)
+    augment = Augment(config)
+
+    class Middle:
+        """Draws that ask for the whole area and a square."""
+
+        def random(self, shape, dtype):
+            return np.full(shape, 0.5, dtype)
+
+    found = augment.train(images, Middle(), slice(None), len(images))
+    torch.testing.assert_close(found, images / 255, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("crop", ["resized", "random", "padded"])
+def test_an_image_gets_the_same_view_however_the_batch_is_shared(crop):
+    config, images = DataConfig(image_size=8, stored_size=12, crop=crop), pictures(number=8)
+    augment = Augment(config)
+    whole = augment.train(images, generator(5, 1), slice(0, 8), 8)
+    parts = [augment.train(images[part], generator(5, 1), part, 8) for part in (slice(0, 4), slice(4, 8))]
+    assert torch.equal(torch.cat(parts), whole)
+    assert whole.shape == (8, 3, 8, 8) and whole.dtype == torch.float32
+
+
+@pytest.mark.parametrize("crop", ["resized", "random", "padded"])
+def test_the_same_key_gives_the_same_views_and_another_key_others(crop):
+    config, images = DataConfig(image_size=8, stored_size=12, crop=crop), pictures()
+    assert torch.equal(train(config, images, (1, 2)), train(config, images, (1, 2)))
+    assert not torch.equal(train(config, images, (1, 2)), train(config, images, (1, 3)))
+
+
+def test_the_views_are_normalised():
+    config = DataConfig(image_size=8, stored_size=8, crop="random", flip=False, jitter=0.0)
+    images = pictures(size=8)
+    mean, std = torch.tensor(config.mean).view(3, 1, 1), torch.tensor(config.std).view(3, 1, 1)
+    torch.testing.assert_close(train(config, images), (images / 255 - mean) / std)

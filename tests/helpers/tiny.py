@@ -1,0 +1,31 @@
+"""A tiny long-tailed set and configuration that trains in a second or two."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+from oltr.config import RunConfig
+from oltr.data.curate.glyphs import make_glyphs
+from oltr.data.manifest import Manifest
+from oltr.data.store import open_pack, write_pack_from
+from oltr.engine.configure import configure
+
+
+def tiny_pack(folder: Path, seed: int = 0) -> Path:
+    """Six known and two open characters at 32 px, 64 training images, as a pack."""
+    glyphs = make_glyphs(
+        known=6, open_classes=2, largest=24, smallest=4, val_per_class=3, test_per_class=4, open_per_class=6, seed=seed
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    return write_pack_from(Manifest.build(glyphs.table, folder), glyphs.images, 32, folder / "tiny.pack")
+
+
+def tiny_manifest(folder: Path, seed: int = 0) -> Manifest:
+    return open_pack(tiny_pack(folder, seed)).manifest
+
+
+def tiny_config(method: str = "oltr", epochs: tuple[int, ...] = (2, 2), **changes) -> RunConfig:
+    """The glyphs recipe with batches of 8."""
+    config = configure("glyphs", method, epochs=epochs, changes=["stage1.batch_size=8", "stage2.batch_size=8"])
+    return dataclasses.replace(config, **changes)

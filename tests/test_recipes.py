@@ -1,0 +1,192 @@
+import pytest
+import torch
+import yaml
+
+from oltr.config import RunConfig, StageConfig
+from oltr.errors import UserError
+from oltr.methods import METHODS
+from oltr.recipes import HOME, load_recipe, merge, recipe_names, resolve, with_epochs
+
+ROLES = {"backbone", "attention", "direct_feature", "classifier", "memory"}
+
+
+@pytest.mark.parametrize("method", list(METHODS))
+@pytest.mark.parametrize("recipe", recipe_names())
+def test_every_recipe_fits_every_method(recipe, method):
+    config = resolve(recipe, method)
+    assert (config.recipe, config.method) == (recipe, method)
+    assert config.data.stored_size >= config.data.image_size
+    METHODS[method](config.settings, torch.tensor([5, 3]), config.data.image_size)
+    for stage in range(1, config.num_stages + 1):
+        assert config.stage(stage).epochs > 0
+        assert all(0 < at < config.stage(stage).epochs for at in config.stage(stage).drops)
+        assert set(config.stage(stage).frozen) <= ROLES
+
+
+@pytest.mark.parametrize("recipe", recipe_names())
+def test_every_recipe_says_what_it_is_about_and_names_methods_that_exist(recipe):
+    loaded = load_recipe(recipe)
+    assert loaded.name == recipe and loaded.about
+    assert set(loaded.methods) <= set(METHODS)
+
+
+def test_glyphs_are_never_mirrored():
+    assert not resolve("glyphs", "oltr").data.flip
+
+
+RELEASED = {
+    "squash": "released",
+    "logit_scale": 16.0,
+    "reachability_scale": 10.0,
+    "coefficients": "softmax",
+    "constant_centroids": True,
+    "hallucinator_start": "classifier",
+    "centroid_start": "class-means",
+    "centroid_loss": "released",
+    "centroid_weight": 0.01,
+    "repel": 0.01,
+    "margin": 10.0,
+}
+PRINTED = {
+    "squash": "paper",
+    "logit_scale": 16.0,
+    "reachability_scale": 1.0,
+    "coefficients": "raw",
+    "centroid_start": "mini-batches",
+    "centroid_loss": "paper",
+    "centroid_weight": 0.1,
+    "margin": 5.0,
+}
+
+
+@pytest.mark.parametrize(("method", "numbers"), [("oltr", RELEASED), ("oltr-paper", PRINTED)])
+def test_the_released_and_the_printed_form_have_their_numbers(method, numbers):
+    settings = yaml.safe_load((HOME / "methods" / f"{method}.yaml").read_text(encoding="utf-8"))["settings"]
+    assert {name: settings[name] for name in numbers} == numbers
+
+
+def own_recipe(folder, text, name="mine.yaml"):
+    (folder / name).write_text(text, encoding="utf-8")
+    return str(folder / name)
+
+
+def test_later_values_win(tmp_path):
+    recipe = own_recipe(
+        tmp_path,
+        """
+        about: für mich
+        run:
+          backbone: resnet10_half
+          seed: 3
+          stage1: {epochs: 7, lr: 0.3, drops: {3: 0.1, 5: 0.01}}
+          stage2: {epochs: 4, sampler: balanced, images_per_class: 9, lr: 0.2}
+        methods:
+          oltr: {stage2: {lr: 0.02, momentum: 0.5}, settings: {fc: 64, margin: 3}}
+        """,
+    )
+    config = resolve(recipe, "oltr", {"stage2": {"momentum": 0.7}, "stage1": {"drops": {2: 0.5}}, "seed": 4})
+    assert config.stage1.momentum == StageConfig().momentum  # the defaults
+    assert (config.backbone, config.stage1.epochs, config.stage1.lr) == (
+        "resnet10_half",
+        7,
+        0.3,
+    )  # the recipe
+    assert (config.stage2.sampler, config.stage2.images_per_class) == ("class-aware", 4)  # the method's file
+    assert (config.stage2.lr, config.settings["fc"], config.settings["margin"]) == (
+        0.02,
+        64,
+        3,
+    )  # recipe, of oltr
+    assert config.settings["logit_scale"] == 16.0
+    assert (config.stage2.momentum, config.seed) == (0.7, 4)  # the command line
+    assert config.stage1.drops == {2: 0.5}  # a table of drops is replaced whole
+    plain = resolve(recipe, "plain")
+    assert (plain.stage2.lr, plain.stage2.sampler, plain.settings) == (0.2, "plain", {})
+
+
+def test_a_recipe_can_stand_on_another(tmp_path):
+    recipe = own_recipe(
+        tmp_path, "base: glyphs\nrun: {stage1: {epochs: 2}}\nmethods: {plain: {stage2: null}}"
+    )
+    mine, glyphs = resolve(recipe, "plain"), resolve("glyphs", "plain")
+    assert mine.stage1.epochs == 2 and mine.stage2 is None
+    assert mine.data == glyphs.data and mine.stage1.lr == glyphs.stage1.lr
+    assert load_recipe(recipe).about == load_recipe("glyphs").about
+    assert load_recipe(recipe).expect == {}  # another setting has other numbers
+
+
+def test_empty_entries_are_no_entries(tmp_path):
+    recipe = own_recipe(tmp_path, "about: nothing\nrun:\nmethods:\n  plain:\nexpect:\n")
+    assert resolve(recipe, "plain").stage1 == RunConfig().stage1
+    assert resolve(own_recipe(tmp_path, ""), "plain").stage1 == RunConfig().stage1
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("runs: {seed: 1}", r"no entry in recipe mine\.yaml called 'runs'.*did you mean run"),
+        ("run: {sed: 1}", r"no setting in RunConfig called 'sed'.*did you mean seed"),
+        ("run: [1, 2]", r"run in recipe mine\.yaml should hold named entries"),
+        ("methods: {plain: 3}", r"plain in recipe .*mine\.yaml should hold named entries"),
+        ("- 1", r"mine\.yaml should hold named entries"),
+        ("run: {seed: [", r"mine\.yaml is not valid YAML"),
+        ("base: glyps", r"no recipe called 'glyps'.*did you mean glyphs"),
+    ],
+)
+def test_a_wrong_recipe_is_one_message(text, message, tmp_path):
+    with pytest.raises(UserError, match=f"(?s){message}"):
+        resolve(own_recipe(tmp_path, text), "plain")
+
+
+def test_a_recipe_in_another_encoding_is_one_message(tmp_path):
+    (tmp_path / "mine.yaml").write_bytes("about: für".encode("utf-16"))
+    with pytest.raises(UserError, match="not valid YAML"):
+        load_recipe(str(tmp_path / "mine.yaml"))
+
+
+def test_unknown_names_get_a_suggestion(tmp_path):
+    with pytest.raises(UserError, match=r"(?s)no recipe called 'glyph'.*did you mean glyphs"):
+        resolve("glyph", "plain")
+    with pytest.raises(UserError, match=r"(?s)no method called 'oltr-papr'.*did you mean oltr-paper"):
+        resolve("glyphs", "oltr-papr")
+    with pytest.raises(UserError, match="no recipe called"):
+        resolve(str(tmp_path / "none.yaml"), "plain")
+
+
+def test_merge_leaves_its_inputs_alone():
+    below, above = (
+        {"a": {"b": 1, "c": 2}, "drops": {1: 2}, "x": 3},
+        {"a": {"c": 5}, "drops": {7: 8}, "x": None},
+    )
+    assert merge(below, above) == {"a": {"b": 1, "c": 5}, "drops": {7: 8}, "x": None}
+    assert below == {"a": {"b": 1, "c": 2}, "drops": {1: 2}, "x": 3} and above["a"] == {"c": 5}
+
+
+TWO = RunConfig(
+    stage1=StageConfig(epochs=30, drops={10: 0.1}), stage2=StageConfig(epochs=60, drops={20: 0.1})
+)
+
+
+def test_epochs_change_one_stage_or_both():
+    assert with_epochs(TWO, (3,)).stage1 == TWO.stage1.lasting(3)
+    assert with_epochs(TWO, (3,)).stage2 == TWO.stage2
+    both = with_epochs(TWO, (3, 6))
+    assert (both.stage1.epochs, both.stage2.epochs) == (3, 6)
+    assert (both.stage1.drops, both.stage2.drops) == ({1: 0.1}, {2: 0.1})
+    assert with_epochs(TWO, (0, 6)).stage1.epochs == 0
+
+
+@pytest.mark.parametrize("epochs", [(0,), (0, 0), (-1,), (5, -2), ()])
+def test_epochs_that_train_nothing_are_refused(epochs):
+    with pytest.raises(UserError, match="trains nothing"):
+        with_epochs(TWO, epochs)
+
+
+def test_more_epochs_than_stages_are_refused():
+    one = RunConfig(method="plain", recipe="mine")
+    with pytest.raises(
+        UserError, match=r"(?s)2 numbers, but plain under recipe mine has 1 stage\..*--epochs 8"
+    ):
+        with_epochs(one, (3, 5))
+    with pytest.raises(UserError, match=r"(?s)3 numbers.*has 2 stages\..*--epochs 3 5"):
+        with_epochs(TWO, (3, 5, 1))
