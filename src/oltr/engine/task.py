@@ -56,6 +56,11 @@ class Task(LightningModule):
         self.open_f = OpenF(WATCHED_THRESHOLD)
         self.row: dict[str, Any] = {}
         self._latest: tuple[Output, Tensor] | None = None
+        # Before the processes are joined: each waits for the gradient of everything that learns.
+        for role, parameter in network.roles():
+            parameter.requires_grad_(role not in self.stage.frozen)
+        for parameter in network.idle_parameters(config.data.image_size):
+            parameter.requires_grad_(False)
 
     @property
     def epoch(self) -> int:
@@ -66,7 +71,6 @@ class Task(LightningModule):
         rates = {"classifier": self.stage.classifier_lr, "memory": self.stage.memory_lr}
         groups: dict[str, list[torch.nn.Parameter]] = {}
         for role, parameter in self.network.roles():
-            parameter.requires_grad_(role not in self.stage.frozen)
             if parameter.requires_grad:
                 groups.setdefault(role, []).append(parameter)
         optimizer = torch.optim.SGD(

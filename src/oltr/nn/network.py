@@ -102,6 +102,22 @@ class Network(nn.Module):
             yield ("classifier" if room == "head" else room), parameter
 
 
+    def idle_parameters(self, image_size: int) -> list[nn.Parameter]:
+        """Parameters that no logit depends on, such as a norm in the backbone's own unused head."""
+        learning = [parameter for parameter in self.parameters() if parameter.requires_grad]
+        training = self.training
+        self.eval()
+        logits = self(torch.zeros(1, 3, image_size, image_size, device=learning[0].device)).logits
+        gradients = torch.autograd.grad(logits.sum(), learning, allow_unused=True)
+        self.train(training)
+        centroids = [p for role, p in self.roles() if role == "memory"]  # their gradient is the loss's
+        return [
+            parameter
+            for parameter, gradient in zip(learning, gradients, strict=True)
+            if gradient is None and not any(parameter is c for c in centroids)
+        ]
+
+
 def build_attention(
     backbone: Backbone, kind: AttentionKind, form: AttentionForm, stage: int, image_size: int
 ) -> Attention | None:
