@@ -50,12 +50,13 @@ def run(job: Job) -> dict:
     row = {"method": job.method, "seed": job.seed}
     try:
         folder = RunFolder(job.out)
-        while job.stage1_from and not RunFolder(job.stage1_from).stage_weights(1).is_file():
+        shared = None if folder.last.is_file() else job.stage1_from  # under way, it needs no stage 1 any more
+        while shared and not RunFolder(shared).stage_weights(1).is_file():
             time.sleep(1)
         config = configure(job.recipe, job.method, epochs=job.epochs, seed=job.seed)
         manifest = read_source(job.source)
         if not (folder.report.is_file() and folder.run()["finished"]):
-            options = FitOptions(resume=True, stage1_from=job.stage1_from)
+            options = FitOptions(resume=True, stage1_from=shared)
             train_run(config, manifest, job.out, Console(quiet=True), options, Path(job.source).name)
         for name, rate in (("open_at_0.1", None), ("open_at_rate_0.05", 0.05)):
             report = make_report(folder, cached_outputs(folder), unknown_rate=rate)
@@ -92,7 +93,9 @@ def main() -> None:
     """Run what is missing, print a table, write the results."""
     from oltr.engine.run_folder import hardware, versions
 
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("source")
     parser.add_argument("--recipe", default="cifar100-lt-100")
     parser.add_argument("--methods", nargs="+", default=["plain", "class-aware", "oltr", "oltr-paper"])
@@ -104,17 +107,24 @@ def main() -> None:
     arguments = parser.parse_args()
 
     began, listed = time.time(), jobs(arguments)
-    with multiprocessing.get_context("spawn").Pool(min(arguments.jobs, len(listed)), maxtasksperchild=1) as pool:
+    with multiprocessing.get_context("spawn").Pool(
+        min(arguments.jobs, len(listed)), maxtasksperchild=1
+    ) as pool:
         rows = []
         for row in pool.imap_unordered(run, listed, chunksize=1):
             rows.append(row)
-            print(json.dumps(row | {"done": f"{len(rows)}/{len(listed)}", "s": round(time.time() - began)}), flush=True)
+            print(
+                json.dumps(row | {"done": f"{len(rows)}/{len(listed)}", "s": round(time.time() - began)}),
+                flush=True,
+            )
     rows.sort(key=lambda row: (arguments.methods.index(row["method"]), row["seed"]))
     print(f"\n{'method':<14}{'runs':>5}" + "".join(f"{key:>14}" for key in (*CLOSED, "F at 5 %", "AUROC")))
     for method in arguments.methods:
         good = [row for row in rows if row["method"] == method and "error" not in row]
         columns = [[row["closed"][key] for row in good] for key in CLOSED]
-        columns += [[row["open_at_rate_0.05"][key] for row in good if "open_at_rate_0.05" in row] for key in OPEN[:2]]
+        columns += [
+            [row["open_at_rate_0.05"][key] for row in good if "open_at_rate_0.05" in row] for key in OPEN[:2]
+        ]
         print(f"{method:<14}{len(good):>5}" + "".join(f"{spread(values):>14}" for values in columns))
     if arguments.results:
         results = {

@@ -10,7 +10,7 @@ import pytest
 # Small tensors everywhere: more than one thread per process only makes the tests slower.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from tests.helpers.tiny import tiny_pack  # noqa: E402  (after the number of threads is set)
+from tests.helpers.tiny import tiny_pack
 
 
 @pytest.fixture(scope="session")

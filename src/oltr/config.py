@@ -119,9 +119,7 @@ def _fit(hint: Any, value: Any, where: str) -> Any:
         return _fit(next(a for a in arguments if a is not type(None)), value, where)
     if origin is Literal:
         if value not in arguments:
-            raise UserError(
-                f"{where} is {value!r}.", try_this=f"one of: {', '.join(map(str, arguments))}"
-            )
+            raise UserError(f"{where} is {value!r}.", try_this=f"one of: {', '.join(map(str, arguments))}")
         return value
     if dataclasses.is_dataclass(hint) and isinstance(value, Mapping):
         return build(typing.cast(type, hint), value, where)

@@ -16,6 +16,12 @@ def rank() -> int:
     return dist.get_rank() if world_size() > 1 else 0
 
 
+def wait_for_all() -> None:
+    """Go on when every process has come this far."""
+    if world_size() > 1:
+        dist.barrier()
+
+
 def sum_over_ranks(tensor: Tensor) -> Tensor:
     """Σ over processes of a detached tensor, the same shape and the same on every process."""
     if world_size() == 1:

@@ -8,5 +8,6 @@ class UserError(Exception):
 
     def __init__(self, what: str, why: str = "", try_this: str = ""):
         self.what, self.why, self.try_this = what, why, try_this
-        parts = (what, why, f"Try: {try_this}" if try_this else "")
+        hint = try_this if try_this.endswith("?") or not try_this else f"Try: {try_this}"
+        parts = (what, why, hint)
         super().__init__("\n".join(part for part in parts if part))

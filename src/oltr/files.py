@@ -7,14 +7,26 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from oltr.errors import UserError
+
 
 @contextmanager
 def whole(path: Path) -> Iterator[Path]:
-    """A temporary name to write to; it becomes `path` when the block ends well and vanishes when it does not."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """A temporary name to write to; it becomes `path` when the block ends well and vanishes when it does not.
+
+    A full disk or a forbidden folder is a `UserError`.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         yield temporary
         temporary.replace(path)
+    except OSError as problem:
+        kept = " What was there before is kept." if path.is_file() else ""
+        raise UserError(
+            f"{path} could not be written: {problem.strerror or problem}.{kept}",
+            try_this="a disk with room, or another folder",
+        ) from problem
     finally:
-        temporary.unlink(missing_ok=True)
+        if path.parent.is_dir():
+            temporary.unlink(missing_ok=True)

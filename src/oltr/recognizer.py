@@ -2,37 +2,33 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
-import torch
+import yaml
 
-from oltr.data.augment import Augment
-from oltr.data.feed import Images
-from oltr.data.images import UnreadableImage, read_image
+from oltr.config import RunConfig
+from oltr.data.manifest import Manifest
 from oltr.data.sources import read_source
 from oltr.engine.configure import configure
 from oltr.engine.console import Console
 from oltr.engine.evaluate_run import best_device, cached_outputs, load_network, make_report, outputs_on
 from oltr.engine.fit import FitOptions
-from oltr.engine.infer import collect_outputs
+from oltr.engine.predict import image_paths, predict
 from oltr.engine.run_folder import RunFolder
 from oltr.engine.train_run import train_run
 from oltr.errors import UserError
+from oltr.evaluation.outputs import Outputs
 from oltr.evaluation.report import Report
-from oltr.nn.network import Network
+from oltr.files import whole
+from oltr.methods import METHODS
 from oltr.openset.scores import SCORES
 from oltr.openset.threshold import settle_threshold
-
-COLUMNS = (
-    "path", "label", "probability", "unknown", "unknown_score", "reachability", "second_label",
-    "second_probability", "error",
-)
 
 
 class Recognizer:
@@ -40,8 +36,8 @@ class Recognizer:
 
     `unknown_rate` is the share of known images one is ready to have called unknown: the threshold follows
     from it on the validation images. Where there are none, or with `unknown_rate=None`, it is the score's
-    default. `changes` are single settings such as {"stage1.lr": 0.01}; `run` is the folder to train in (a
-    temporary one unless given).
+    default. `changes` are single settings such as {"stage1.lr": 0.01}; `run` is the folder to train in
+    (unless given, a temporary one that goes when the recogniser does: `save` keeps it).
     """
 
     def __init__(
@@ -67,121 +63,130 @@ class Recognizer:
 
     def fit(self, source: str | Path) -> Recognizer:
         """Train on a source: a folder of class folders, a manifest, list files or a pack."""
+        if isinstance(self.epochs, int):
+            raise UserError(f"epochs is {self.epochs}.", "It has a number for each stage.", "epochs=(30, 10)")
         config = configure(
-            self.recipe, self.method, backbone=self.backbone, weights=self.weights,
-            image_size=self.image_size, epochs=self.epochs, seed=self.seed,
+            self.recipe,
+            self.method,
+            backbone=self.backbone,
+            weights=self.weights,
+            image_size=self.image_size,
+            epochs=self.epochs,
+            seed=self.seed,
             changes=[f"{name}={_yaml(value)}" for name, value in (self.changes or {}).items()],
         )
         console, manifest = Console(quiet=not self.verbose), read_source(source)
-        for note in manifest.notes:
-            console.say(note)
-        if self.run is None:
-            self._temporary = tempfile.TemporaryDirectory(prefix="oltr-")
-        path = Path(self.run) if self.run is not None else Path(self._temporary.name) / "run"
+        console.notes(manifest.notes)
+        self._check_decision(config, manifest, console)
+        temporary = tempfile.TemporaryDirectory(prefix="oltr-") if self.run is None else None
+        path = Path(self.run or ".") if temporary is None else Path(temporary.name) / "run"
         train_run(config, manifest, path, console, FitOptions(), str(source))
         self._open(path)
+        self._temporary = temporary  # only now: until training has ended well, the last model stays
+        self._note_decision(path)
         return self
 
     def evaluate(self, source: str | Path | None = None) -> Report:
-        """Metrics on a source's test and open images; without a source, on those of the training source."""
+        """Metrics on the test and open images of a source, read anew; without one, on those of training,
+        from the outputs that were kept."""
         folder = self._folder()
-        if source is None or str(source) == folder.run()["source"]:
+        if source is None:
             outputs = cached_outputs(folder)
         else:
             outputs = outputs_on(folder, read_source(source), Console(quiet=not self.verbose))
         return make_report(folder, outputs, self.score_, threshold=self.threshold_)
 
     def predict(self, images: Sequence[str | Path] | str | Path) -> pd.DataFrame:
-        """One row per image file: label, probability, unknown or not, reachability, the second choice.
+        """One row per image file: its likeliest class, unknown or not; a folder stands for all images below.
 
-        A file that cannot be read gets a row with `error` filled and nothing else.
+        `label` is the best guess for unknown images too. A file that cannot be read has its reason in
+        `error` and nothing in the other columns.
         """
         config = self._folder().config()
-        paths = [Path(images)] if isinstance(images, (str, Path)) else [Path(image) for image in images]
-        pixels, errors = [], []
-        for path in paths:
-            try:
-                pixels.append(read_image(path, config.data.stored_size))
-                errors.append("")
-            except UnreadableImage as problem:
-                errors.append(problem.reason)
-        table = pd.DataFrame({"path": [str(path) for path in paths], "error": errors}, columns=list(COLUMNS))
-        if pixels:
-            good = [row for row, error in enumerate(errors) if not error]
-            for name, values in self._judge(np.stack(pixels)).items():
-                table[name] = pd.Series(values, index=good).reindex(table.index)
-        return table
+        score = SCORES[self.score_]
+        return predict(self.network_, config, self.classes_, image_paths(images), score, self.threshold_)
 
     def save(self, path: str | Path) -> Recognizer:
         """Keep the run at `path`, for `Recognizer.load` and the command line."""
         folder, path = self._folder(), Path(path)
         if path.resolve() == folder.path.resolve():
             return self
-        if path.exists() and any(path.iterdir()):
-            raise UserError(f"{path} is not empty.", try_this="another folder")
-        part = path.with_name(f".{path.name}.part")
+        if path.exists() and not (path.is_dir() and not any(path.iterdir())):
+            why = "It is not empty." if path.is_dir() else "It is a file."
+            raise UserError(f"path is {path}.", why, "a new or empty folder")
+        part = path.with_name(f".{path.name}.{os.getpid()}.part")
         try:
             shutil.copytree(folder.path, part, ignore=shutil.ignore_patterns("checkpoints"))
-            if path.exists():
-                path.rmdir()
-            part.rename(path)
+            self._note_decision(part)
+            part.replace(path)  # an empty folder there gives way
         finally:
             shutil.rmtree(part, ignore_errors=True)
         return self
 
     @classmethod
-    def load(cls, path: str | Path, *, score: str | None = None, unknown_rate: float | None = 0.05) -> Recognizer:
-        """A trained recogniser from a run folder."""
-        config = RunFolder(path).config()
+    def load(cls, path: str | Path, **decision: Any) -> Recognizer:
+        """A trained recogniser from a run folder; `score` and `unknown_rate` are those it was saved with
+        unless given anew."""
+        folder = RunFolder(path)
+        config, kept = folder.config(), folder.run().get("decision", {})
         recognizer = cls(
-            config.method, config.backbone, recipe=config.recipe, score=score,
-            unknown_rate=unknown_rate, seed=config.seed, run=path,
+            config.method,
+            config.backbone,
+            recipe=config.recipe,
+            weights=config.weights,
+            seed=config.seed,
+            image_size=config.data.image_size,
+            run=path,
+            **(kept | decision),
         )
         recognizer._open(Path(path))
         return recognizer
 
+    def _check_decision(self, config: RunConfig, manifest: Manifest, console: Console) -> None:
+        """Say before training, rather than after it, that unknown images could not be told."""
+        score = SCORES[self.score or METHODS[config.method].score]
+        rate = self.unknown_rate
+        if rate is not None and not 0 < rate < 1:
+            raise UserError(f"unknown_rate is {rate}.", try_this="a share between 0 and 1, or None")
+        if score.name == "reachability" and not config.settings.get("reachability"):
+            raise UserError(f"score is 'reachability', but {config.method} has none.", try_this="softmax")
+        if rate is not None and manifest.sizes()["val"]:
+            return
+        if score.default_threshold is None:
+            raise UserError(
+                f"score is {score.name!r}, which has no default threshold.",
+                "An unknown_rate, met on validation images, would choose one.",
+                "unknown_rate=0.05 and a source with a val split, or score='softmax'",
+            )
+        if rate is not None:
+            console.warn(f"no validation images: the {score.name} threshold is {score.default_threshold}")
+
     def _open(self, path: Path) -> None:
         """Take over a finished run: network, classes and the threshold that the validation images give."""
         folder = RunFolder(path)
-        self.network_: Network = load_network(folder).to(best_device())
-        self.folder_ = folder
+        score = self.score or METHODS[folder.config().method].score
+        file = folder.outputs / "val.safetensors"
+        known = Outputs.load(file) if self.unknown_rate is not None and file.is_file() else None
+        rate = None if known is None else self.unknown_rate
+        threshold = settle_threshold(SCORES[score], known, None, rate)
+        self.network_ = load_network(folder).to(best_device())
         self.classes_ = [entry["name"] for entry in folder.classes()]
-        self.score_ = self.score or "softmax"
-        validation = folder.outputs / "val.safetensors"
-        rate = self.unknown_rate if validation.is_file() else None
-        known = cached_outputs(folder).get("val") if rate is not None else None
-        self.threshold_ = settle_threshold(SCORES[self.score_], known, None, rate)
+        self.folder_, self.score_, self.threshold_ = folder, score, threshold
+
+    def _note_decision(self, path: Path) -> None:
+        """In run.yaml, for `load`: by what images are called unknown."""
+        rate = self.unknown_rate
+        decision = {"score": self.score, "unknown_rate": None if rate is None else float(rate)}
+        values = RunFolder(path).run() | {"decision": decision}
+        with whole(path / "run.yaml") as part:
+            part.write_text(yaml.safe_dump(values, sort_keys=False, allow_unicode=True), encoding="utf-8")
 
     def _folder(self) -> RunFolder:
         if not hasattr(self, "folder_"):
-            raise UserError("This recogniser is not trained yet.", try_this="fit(source), or Recognizer.load(run)")
+            raise UserError("Not trained yet.", try_this="fit(source), Recognizer.load(run)")
         return self.folder_
-
-    def _judge(self, pixels: np.ndarray) -> dict[str, Any]:
-        """Columns of predictions for decoded images n×S×S×3."""
-        config, device = self.folder_.config(), best_device()
-        count = len(pixels)
-        images = Images(pixels.shape[1], np.full(count, -1), np.arange(count), torch.from_numpy(pixels))
-        outputs = collect_outputs(
-            self.network_, images, Augment(config.data), device, precision=config.precision
-        )
-        score = SCORES[self.score_]
-        best, labels = outputs.probabilities().topk(min(2, len(self.classes_)), dim=1)
-        names = np.array(self.classes_, dtype=object)
-        reachability = outputs.reachability
-        return {
-            "label": names[labels[:, 0]],
-            "probability": best[:, 0].numpy(),
-            "unknown": score.is_unknown(score.value(outputs), self.threshold_).numpy(),
-            "unknown_score": score.unknown_score(outputs).numpy(),
-            "reachability": np.full(count, np.nan) if reachability is None else reachability.numpy(),
-            "second_label": names[labels[:, -1]],
-            "second_probability": best[:, -1].numpy(),
-        }
 
 
 def _yaml(value: Any) -> str:
     """A Python value as the YAML that --set reads."""
-    import yaml
-
-    return yaml.safe_dump(value, default_flow_style=True).replace("...", "").strip()
+    return yaml.safe_dump(value, default_flow_style=True).removesuffix("...\n").strip()

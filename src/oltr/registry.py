@@ -15,7 +15,8 @@ def unknown_name(kind: str, name: str, names: Iterable[str]) -> UserError:
     """The error for a `name` that is not among `names`, with the nearest spelling first."""
     names = sorted(names)
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"one of: {', '.join(names)}"
+    shown = names if len(names) <= 30 else [*names[:5], f"... ({len(names):,} in all)"]
+    hint = f"did you mean {' or '.join(near)}?" if near else f"one of: {', '.join(shown)}"
     return UserError(f"There is no {kind} called {name!r}.", try_this=hint)
 
 

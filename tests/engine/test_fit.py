@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import errno
 import json
+from pathlib import Path
 
 import pytest
 import torch
@@ -21,7 +22,9 @@ from tests.helpers.tiny import tiny_config
 
 
 def run(config, pack, out, **options):
-    return train_run(config, open_pack(pack).manifest, out, Console(quiet=True), FitOptions(**options), "tiny")
+    return train_run(
+        config, open_pack(pack).manifest, out, Console(quiet=True), FitOptions(**options), "tiny"
+    )
 
 
 def weights(out):
@@ -43,8 +46,12 @@ def test_a_run_is_complete(pack, tmp_path, method):
     assert all(row["overall"] and row["open_f"] for row in rows)
     kept = folder.run()
     assert kept["finished"] and kept["train_seconds"] > 0 and kept["versions"]["torch"]
-    assert kept["config"]["seed"] == 0 and kept["data"]["images"]["train"] == len(open_pack(pack).manifest.rows("train"))
-    assert [entry["train_count"] for entry in folder.classes()] == list(open_pack(pack).manifest.train_counts())
+    assert kept["config"]["seed"] == 0 and kept["data"]["images"]["train"] == len(
+        open_pack(pack).manifest.rows("train")
+    )
+    assert [entry["train_count"] for entry in folder.classes()] == list(
+        open_pack(pack).manifest.train_counts()
+    )
     assert {file.stem for file in folder.outputs.iterdir()} == {"val", "test", "open"}
     assert not list((tmp_path / "run").rglob("*.part"))
 
@@ -61,7 +68,9 @@ def test_shared_stage_one_gives_the_weights_of_a_run_that_trained_its_own(pack, 
     run(tiny_config("oltr"), pack, tmp_path / "shared", stage1_from=tmp_path / "plain")
     run(tiny_config("oltr"), pack, tmp_path / "alone")
     assert same(weights(tmp_path / "shared"), weights(tmp_path / "alone"))
-    shared, alone = (list(csv.DictReader(RunFolder(tmp_path / n).metrics.open())) for n in ("shared", "alone"))
+    shared, alone = (
+        list(csv.DictReader(RunFolder(tmp_path / n).metrics.open())) for n in ("shared", "alone")
+    )
     assert [row["loss"] for row in shared] == [row["loss"] for row in alone]
     assert RunFolder(tmp_path / "shared").run()["train_seconds"] == pytest.approx(
         sum(float(row["seconds"]) for row in shared), abs=0.01
@@ -78,13 +87,21 @@ def test_the_best_validation_epoch_is_kept(pack, tmp_path):
     run(tiny_config("plain"), pack, tmp_path / "best")
     run(tiny_config("plain", keep="last"), pack, tmp_path / "last")
     for out, pick in (("best", max), ("last", None)):
-        rows = [row for row in csv.DictReader(RunFolder(tmp_path / out).metrics.open()) if row["stage"] == "2"]
-        expected = float(pick(rows, key=lambda row: float(row["overall"]))["overall"]) if pick else float(rows[-1]["overall"])
+        rows = [
+            row for row in csv.DictReader(RunFolder(tmp_path / out).metrics.open()) if row["stage"] == "2"
+        ]
+        expected = (
+            float(pick(rows, key=lambda row: float(row["overall"]))["overall"])
+            if pick
+            else float(rows[-1]["overall"])
+        )
         from oltr.evaluation.accuracy import mean, per_class_accuracy
         from oltr.evaluation.outputs import Outputs
 
         val = Outputs.load(RunFolder(tmp_path / out).outputs / "val.safetensors")
-        assert mean(per_class_accuracy(val.logits.argmax(1), val.labels, 6)) == pytest.approx(expected, abs=1e-6)
+        assert mean(per_class_accuracy(val.logits.argmax(1), val.labels, 6)) == pytest.approx(
+            expected, abs=1e-6
+        )
 
 
 def test_a_used_folder_is_refused(pack, tmp_path):
@@ -130,17 +147,17 @@ def test_loss_turned_nan_stops_and_keeps_the_last_good_epoch(pack, tmp_path, mon
 
 
 def test_a_full_disk_keeps_the_checkpoint_before(pack, tmp_path, monkeypatch):
-    real, calls = torch.save, []
+    real, calls = Path.write_bytes, []
 
-    def save(state, path, *rest):
-        calls.append(path)
-        if len(calls) == 2:
-            path.write_bytes(b"half")
-            raise OSError(errno.ENOSPC, "No space left on device", str(path))
-        real(state, path, *rest)
+    def write_bytes(self, content):
+        calls.append(self)
+        if "last.pt" in self.name and sum("last.pt" in path.name for path in calls) == 2:
+            real(self, bytes(content)[:100])
+            raise OSError(errno.ENOSPC, "No space left on device", str(self))
+        return real(self, content)
 
-    monkeypatch.setattr(torch, "save", save)
-    with pytest.raises(OSError, match="No space left"):
+    monkeypatch.setattr(Path, "write_bytes", write_bytes)
+    with pytest.raises(UserError, match="No space left on device. What was there before is kept"):
         run(tiny_config(), pack, tmp_path / "run")
     folder = RunFolder(tmp_path / "run")
     assert torch.load(folder.last, weights_only=True)["epoch"] == 1
@@ -161,7 +178,7 @@ def test_without_validation_the_last_epoch_counts(pack, tmp_path):
     table = manifest.table.assign(split=manifest.table["split"].replace({"val": "train"}))
     merged = dataclasses.replace(Manifest.build(table, manifest.root), pack=manifest.pack)
     network, _ = fit(tiny_config("plain"), merged, tmp_path / "run", Console(quiet=True), FitOptions())
-    last = torch.load(RunFolder(tmp_path / "run").last, weights_only=True)["network"]
+    last = torch.load(RunFolder(tmp_path / "run").last, map_location="cpu", weights_only=True)["network"]
     assert same({k: v.cpu() for k, v in network.state_dict().items()}, last)
 
 

@@ -35,11 +35,30 @@ NEVER = 10**9
 
 def train(pack, out, *flags, number=signal.SIGKILL, at=NEVER, method="oltr", backbone="resnet10_half"):
     command = [
-        "train", str(pack), "--recipe", "glyphs", "--method", method, "--backbone", backbone, "--epochs", "2", "2",
-        "--set", "stage1.batch_size=8", "--set", "stage2.batch_size=8", "--cpu", "--out", str(out), *flags,
+        "train",
+        str(pack),
+        "--recipe",
+        "glyphs",
+        "--method",
+        method,
+        "--backbone",
+        backbone,
+        "--epochs",
+        "2",
+        "2",
+        "--set",
+        "stage1.batch_size=8",
+        "--set",
+        "stage2.batch_size=8",
+        "--cpu",
+        "--out",
+        str(out),
+        *flags,
     ]
     return subprocess.run(
-        [sys.executable, "-c", TRAIN, str(int(number)), str(at), *command], capture_output=True, text=True,
+        [sys.executable, "-c", TRAIN, str(int(number)), str(at), *command],
+        capture_output=True,
+        text=True,
         env=os.environ | {"OMP_NUM_THREADS": "1"},
     )
 

@@ -19,12 +19,38 @@ def train(pack, out, devices: int, method: str) -> None:
     # A network without batch statistics: those would differ between half and whole batches.
     done = subprocess.run(
         [
-            sys.executable, "-m", "oltr.cli.main", "train", str(pack), "--recipe", "glyphs", "--method", method,
-            "--backbone", "test_convnext", "--epochs", "2", "2", "--set", "stage1.batch_size=10", "--set",
-            "stage2.batch_size=10", "--set", "stage1.lr=0.02", "--set", "stage1.classifier_lr=0.02",
-            "--set", "keep=last", "--cpu", "--devices", str(devices), "--out", str(out),
+            sys.executable,
+            "-m",
+            "oltr.cli.main",
+            "train",
+            str(pack),
+            "--recipe",
+            "glyphs",
+            "--method",
+            method,
+            "--backbone",
+            "test_convnext",
+            "--epochs",
+            "2",
+            "2",
+            "--set",
+            "stage1.batch_size=10",
+            "--set",
+            "stage2.batch_size=10",
+            "--set",
+            "stage1.lr=0.02",
+            "--set",
+            "stage1.classifier_lr=0.02",
+            "--cpu",
+            "--devices",
+            str(devices),
+            "--out",
+            str(out),
         ],
-        capture_output=True, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"}, timeout=300,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
 
@@ -43,6 +69,8 @@ def test_weights_memory_and_outputs_match(pack, tmp_path, method):
     for name in first[0]:
         assert torch.allclose(first[0][name], first[1][name], atol=1e-4), name
     for split in ("val", "test", "open"):
-        a, b = (Outputs.load(RunFolder(tmp_path / run).outputs / f"{split}.safetensors") for run in ("one", "two"))
+        a, b = (
+            Outputs.load(RunFolder(tmp_path / run).outputs / f"{split}.safetensors") for run in ("one", "two")
+        )
         assert torch.equal(a.labels, b.labels)
         assert torch.allclose(a.logits, b.logits, atol=5e-3)

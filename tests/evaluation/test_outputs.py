@@ -1,3 +1,6 @@
+import errno
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -66,12 +69,14 @@ def test_a_failed_write_leaves_the_old_file_alone(tmp_path, monkeypatch):
     some().save(path)
     before = path.read_bytes()
 
-    def half(tensors, target):
-        target.write_bytes(b"half")
-        raise OSError("no space left on device")
+    real = Path.write_bytes
 
-    monkeypatch.setattr("oltr.evaluation.outputs.save_file", half)
-    with pytest.raises(OSError, match="no space"):
+    def half(self, content):
+        real(self, b"half")
+        raise OSError(errno.ENOSPC, "no space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", half)
+    with pytest.raises(UserError, match="no space left on device. What was there before is kept"):
         some().save(path)
     assert path.read_bytes() == before
     assert [entry.name for entry in tmp_path.iterdir()] == ["test.safetensors"]

@@ -15,7 +15,14 @@ from oltr.engine.configure import configure
 def tiny_pack(folder: Path, seed: int = 0) -> Path:
     """Six known and two open characters at 32 px, 64 training images, as a pack."""
     glyphs = make_glyphs(
-        known=6, open_classes=2, largest=24, smallest=4, val_per_class=3, test_per_class=4, open_per_class=6, seed=seed
+        known=6,
+        open_classes=2,
+        largest=24,
+        smallest=4,
+        val_per_class=3,
+        test_per_class=4,
+        open_per_class=6,
+        seed=seed,
     )
     folder.mkdir(parents=True, exist_ok=True)
     return write_pack_from(Manifest.build(glyphs.table, folder), glyphs.images, 32, folder / "tiny.pack")
@@ -27,5 +34,7 @@ def tiny_manifest(folder: Path, seed: int = 0) -> Manifest:
 
 def tiny_config(method: str = "oltr", epochs: tuple[int, ...] = (2, 2), **changes) -> RunConfig:
     """The glyphs recipe with batches of 8."""
-    config = configure("glyphs", method, epochs=epochs, changes=["stage1.batch_size=8", "stage2.batch_size=8"])
+    config = configure(
+        "glyphs", method, epochs=epochs, changes=["stage1.batch_size=8", "stage2.batch_size=8"]
+    )
     return dataclasses.replace(config, **changes)

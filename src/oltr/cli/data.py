@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from oltr.cli.options import Json, Root, Source, print_json
+from oltr.cli.options import SOURCE, Json, Root, Source, print_json
 from oltr.errors import UserError
+
+if TYPE_CHECKING:
+    from oltr.data.curate import Curated
+    from oltr.data.manifest import Manifest
 
 Shots = Literal["standard", "released"]
 
 
 def check(source: Source, root: Root = None, as_json: Json = False) -> int:
-    """Open every image and say what would stop or spoil training; exit code 2 if anything would.
-
-    Args:
-        source: a manifest, an image folder, a folder of list files, or a pack.
-        root: where the manifest's relative paths start.
-    """
+    """Open every image and say what would stop or spoil training; exit code 2 if anything would."""
     from oltr.data.check import check as check_images
     from oltr.data.sources import read_source
     from oltr.engine.console import Console
 
     console, manifest = Console(), read_source(source, root)
-    for note in manifest.notes:
-        console.say(note)
+    console.notes(manifest.notes)
     with console.progress("opening images") as progress:
         report = check_images(manifest, progress)
     if as_json:
@@ -37,7 +35,7 @@ def check(source: Source, root: Root = None, as_json: Json = False) -> int:
 
 
 def stats(
-    source: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE")] = None,
+    source: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE", help=SOURCE)] = None,
     counts: Path | None = None,
     shots: Shots = "standard",
     figure: Path | None = None,
@@ -47,11 +45,9 @@ def stats(
     """Images, classes and shot groups; no image is opened.
 
     Args:
-        source: a manifest, an image folder, a folder of list files, or a pack.
-        counts: instead of a source, a JSON array of training images per class.
-        shots: where the shot groups end: >100 / 20–100 / <20, or the released code's ≥100 / 21–99 / ≤20.
-        figure: draw the class distribution into this file (.png, .svg, .pdf).
-        root: where the manifest's relative paths start.
+        counts: instead of a source, a JSON array of training images per class
+        shots: where the shot groups end: >100 / 20–100 / <20, or the released code's ≥100 / 21–99 / ≤20
+        figure: draw the class distribution into this file (.png, .svg, .pdf)
     """
     from oltr.data.sources import read_source
     from oltr.data.stats import read_counts, stats_from_counts
@@ -83,14 +79,12 @@ def stats(
         print(f"figure   {figure}")
 
 
-def pack(source: Source, out: Path, size: int = 256, root: Root = None) -> None:
+def pack(source: Source, out: Path, size: int = 256, root: Root = None, as_json: Json = False) -> None:
     """Decode all images once to size × size pixels, into one file that is itself a source.
 
     Args:
-        source: a manifest, an image folder, or a folder of list files.
-        out: the file to write, ending in .pack.
-        size: side of the stored images, in pixels.
-        root: where the manifest's relative paths start.
+        out: the file to write, ending in .pack
+        size: side of the stored images, in pixels
     """
     from oltr.data.sources import read_source
     from oltr.data.store import write_pack
@@ -99,11 +93,15 @@ def pack(source: Source, out: Path, size: int = 256, root: Root = None) -> None:
     if not 1 <= size <= 4096:
         raise UserError(f"--size {size} is out of range.", try_this="1 to 4096 pixels; 256 is usual")
     console, manifest = Console(), read_source(source, root)
-    for note in manifest.notes:
-        console.say(note)
+    _refuse_pack(manifest, "packed again")
+    console.notes(manifest.notes)
     with console.progress("packing") as progress:
         path = write_pack(manifest, size, out, progress)
-    print(f"{path}: {len(manifest.table):,} images of {size} px, {path.stat().st_size / 2**20:,.0f} MiB")
+    images, length = len(manifest.table), path.stat().st_size
+    if as_json:
+        print_json({"out": str(path), "images": images, "size": size, "bytes": length})
+    else:
+        print(f"{path}: {images:,} images of {size} px, {max(length / 2**20, 0.1):,.1f} MiB")
 
 
 def longtail(
@@ -121,15 +119,13 @@ def longtail(
     """Make a labelled set long-tailed and open, as the paper's benchmarks are; images stay where they are.
 
     Args:
-        source: a manifest, an image folder, a folder of list files, or a pack.
-        out: the folder to write manifest.csv and card.md to.
-        alpha: Pareto tail of the class sizes (the paper: 6).
-        imbalance: instead of alpha, an exponential profile: largest class over smallest.
-        largest: images of the largest class; the most there are unless given.
-        smallest: images of the smallest class.
-        open_classes: classes left out of training as unknown: a share below 1, or a number.
-        seed: decides which images and which open classes.
-        root: where the manifest's relative paths start.
+        out: the folder to write manifest.csv and card.md to
+        alpha: Pareto tail of the class sizes; 6, as in the paper, unless given
+        imbalance: instead of alpha, an exponential profile: largest class over smallest
+        largest: images of the largest class; the most there are unless given
+        smallest: images of the smallest class
+        open_classes: classes left out of training as unknown: a share below 1, or a number
+        seed: decides which images and which open classes
     """
     from oltr.data.curate import Curated
     from oltr.data.curate.write import check_out, write_curation
@@ -140,9 +136,11 @@ def longtail(
         alpha = 6.0
     check_out(out, "longtail")
     # Flat folders stay undivided: make_longtail takes a balanced test split itself.
+    original = read_source(source, root, make_split=False)
+    _refuse_pack(original, "made long-tailed")
     manifest = make_longtail(
-        read_source(source, root, make_split=False),
-        alpha=alpha, imbalance=imbalance, largest=largest, smallest=smallest, open_classes=open_classes, seed=seed,
+        original, alpha=alpha, imbalance=imbalance, largest=largest, smallest=smallest,
+        open_classes=open_classes, seed=seed,
     )
     profile = f"Pareto, α = {alpha:g}" if imbalance is None else f"exponential, imbalance {imbalance:g}"
     curated = Curated("longtail", manifest, source, (f"{profile}.", *manifest.notes), seed)
@@ -167,17 +165,17 @@ def curate(
     """Make a benchmark: manifest.csv and card.md in a folder; images are referenced, not copied.
 
     Args:
-        name: glyphs or cifar100-lt.
-        out: the folder to write.
-        root: the original images.
-        lists: released list files, where the benchmark has them.
-        index: a file with one relative path per line, instead of scanning the root.
-        open_root: images of no known class, for the open test set.
-        imbalance: largest class over smallest (cifar100-lt: 100, 50 or 10).
-        size: pixels a side, for benchmarks that are drawn (glyphs).
-        pack: also write OUT.pack, ready for training.
-        verify: open every image afterwards.
-        seed: decides what is drawn at random.
+        name: glyphs or cifar100-lt
+        out: the folder to write
+        root: the original images
+        lists: released list files, where the benchmark has them
+        index: a file with one relative path per line, instead of scanning the root
+        open_root: images of no known class, for the open test set
+        imbalance: largest class over smallest (cifar100-lt: 100, 50 or 10)
+        size: pixels a side, for benchmarks that are drawn (glyphs)
+        pack: also write OUT.pack, ready for training
+        verify: open every image afterwards
+        seed: decides what is drawn at random
     """
     from oltr.data.curate import CurateOptions
     from oltr.data.curate import curate as make
@@ -187,17 +185,34 @@ def curate(
 
     console = Console()
     with console.progress(f"curating {name}") as progress:
-        curated = make(name, CurateOptions(out, root, lists, index, open_root, imbalance, size, seed, progress))
+        options = CurateOptions(out, root, lists, index, open_root, imbalance, size, seed, progress)
+        curated = make(name, options)
     if pack:
         with console.progress("packing") as progress:
             path = write_pack(read_source(out), size or 32, out.with_suffix(".pack"), progress)
         console.say(f"packed into {path}")
     _tell(curated, out, as_json)
-    if verify and check(str(out)):
-        raise UserError(f"{out} was written, but not all of its images are sound.")
+    if verify:
+        from oltr.data.check import check as check_images
+
+        with console.progress("opening images") as progress:
+            report = check_images(read_source(out), progress)
+        console.say("\n".join(report.lines()))
+        if report.problems:
+            raise UserError(f"{out} was written, but not all of its images are sound.")
 
 
-def _tell(curated, out: Path, as_json: bool) -> None:  # type: ignore[no-untyped-def]
+def _refuse_pack(manifest: Manifest, wish: str) -> None:
+    """Some verbs need the image files themselves."""
+    if manifest.pack is not None:
+        raise UserError(
+            f"{manifest.pack.name} is a pack and cannot be {wish}.",
+            "It holds pixels, not the image files.",
+            "the source that it was made from",
+        )
+
+
+def _tell(curated: Curated, out: Path, as_json: bool) -> None:
     """The facts of a new set, beside the published ones where there are any."""
     from oltr.data.curate.card import fact_rows
     from oltr.data.stats import stats as manifest_stats

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from oltr.cli.options import Json, print_json
 
+NEEDED = (
+    "torch", "torchvision", "timm", "lightning", "torchmetrics", "PIL", "pandas", "pyarrow", "sklearn",
+    "matplotlib", "safetensors",
+)
+
 
 def doctor(as_json: Json = False) -> int:
     """Versions, devices, memory and disk; exit code 2 if something that oltr needs is missing."""
@@ -15,7 +20,7 @@ def doctor(as_json: Json = False) -> int:
 
     found: dict[str, object] = dict(versions())
     problems = []
-    for module in ("torch", "torchvision", "timm", "lightning", "torchmetrics", "PIL", "pyarrow", "sklearn", "tyro"):
+    for module in NEEDED:
         try:
             import_module(module)
         except Exception as problem:  # a broken install fails in its own ways

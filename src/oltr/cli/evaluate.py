@@ -8,14 +8,15 @@ from typing import Annotated, Literal
 import tyro
 
 from oltr.cli.options import Json, Root, Run, print_json
+from oltr.errors import UserError
 
 Markdown = Annotated[bool, tyro.conf.arg(help="print the table as Markdown")]
 
 
 def evaluate(
     run: Run,
-    source: str | None = None,
-    score: str | None = None,
+    source: Annotated[str | None, tyro.conf.arg(metavar="SOURCE")] = None,
+    score: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None,
     threshold: float | None = None,
     unknown_rate: float | None = None,
     shots: Literal["standard", "released"] | None = None,
@@ -24,17 +25,15 @@ def evaluate(
     markdown: Markdown = False,
     as_json: Json = False,
 ) -> None:
-    """Measure a run from its cached outputs, or on another source; the run's report.json follows the former.
+    """Measure a run again, from its cached outputs (its report.json is rewritten), or on another source.
 
     Args:
-        run: a run folder.
-        source: other data with the run's classes: images are read and nothing in the run is changed.
-        score: what calls an image unknown (`oltr methods` lists them); the method's own unless given.
-        threshold: where the score divides known from unknown; 0.1 for softmax unless given.
-        unknown_rate: instead, choose it so that this share of known validation images is called unknown.
-        shots: where the shot groups end.
-        per_class: also show this many of the worst classes.
-        root: where the manifest's relative paths start.
+        source: other data with the run's classes: images are read and nothing in the run is changed
+        score: what calls an image unknown (`oltr methods` lists them); the method's own unless given
+        threshold: where the score divides known from unknown; 0.1 for softmax unless given
+        unknown_rate: instead, choose it so that this share of known validation images is called unknown
+        shots: where the shot groups end; as the run was trained unless given
+        per_class: also show this many of the worst classes
     """
     from oltr.data.sources import read_source
     from oltr.engine.console import Console
@@ -42,6 +41,10 @@ def evaluate(
     from oltr.engine.run_folder import RunFolder
     from oltr.report.tables import per_class as class_table
 
+    if per_class < 0:
+        raise UserError(f"--per-class {per_class} is negative.", try_this="--per-class 10")
+    if root is not None and source is None:
+        raise UserError("--root was given without a --source.", try_this="--source SOURCE --root DIR")
     folder = RunFolder(run)
     if source is None:
         outputs = cached_outputs(folder)
@@ -52,21 +55,21 @@ def evaluate(
     if source is None:
         report.save(folder.report)
     if as_json:
-        print(report.to_json())
+        print(report.to_json(), end="")
         return
     tables = [report.table(), *([class_table(report, per_class)] if per_class else [])]
     print("\n\n".join(table.markdown() if markdown else table.text() for table in tables))
 
 
 def compare(
-    runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN")],
+    runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN [RUN ...]")] = (),
     markdown: Markdown = False,
     as_json: Json = False,
 ) -> None:
-    """Several runs in one table shaped like the paper's, with the published numbers below where there are any.
+    """Several runs in one table shaped like the paper's, with published numbers below where there are any.
 
     Args:
-        runs: run folders.
+        runs: run folders
     """
     from oltr.report.compare import load_reports
     from oltr.report.tables import comparison

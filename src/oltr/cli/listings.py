@@ -19,8 +19,8 @@ def methods(as_json: Json = False) -> None:
     if as_json:
         infos = {name: dataclasses.asdict(METHODS[name].info) for name in METHODS}
         scores = {
-            name: {"higher_is_known": SCORES[name].higher_is_known, "threshold": SCORES[name].default_threshold}
-            for name in SCORES
+            name: {"higher_is_known": score.higher_is_known, "threshold": score.default_threshold}
+            for name, score in ((name, SCORES[name]) for name in SCORES)
         }
         print_json({"methods": infos, "scores": scores})
         return
@@ -39,7 +39,7 @@ def recipes(
     """The recipes, or one of them with its published rows.
 
     Args:
-        name: show this one in full.
+        name: show this one in full
     """
     import dataclasses
 
@@ -52,7 +52,8 @@ def recipes(
     if as_json:
         print_json(loaded)
     elif name:
-        print(yaml.safe_dump(loaded[name], sort_keys=False, default_flow_style=None, allow_unicode=True).rstrip())
+        text = yaml.safe_dump(loaded[name], sort_keys=False, default_flow_style=None, allow_unicode=True)
+        print(text.rstrip())
     else:
         for entry, recipe in loaded.items():
             print(f"{entry:<16} {recipe['about']}")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import importlib
+import os
 import sys
+import warnings
 
 from oltr.errors import UserError
 from oltr.registry import unknown_name
@@ -25,16 +27,29 @@ VERBS = {
     "doctor": ("doctor", "doctor", "what this machine has and whether oltr can work on it"),
 }
 
+# Faults of disks and permissions, as against ours.
+_OF_THE_MACHINE = (
+    errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS, errno.EIO,
+    errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EMFILE,
+)
+_AFTER_STOP = {
+    "train": "Stopped. The epochs that were finished are kept; the same command with --resume goes on.",
+    "demo": "Stopped. What was finished is kept; `oltr demo` goes on from there.",
+}
+
 
 def usage() -> str:
     """The text of `oltr --help`."""
-    lines = ["usage: oltr VERB [OPTIONS]", "", "Open long-tailed recognition: common, rare and unknown classes.", ""]
+    about = "Open long-tailed recognition: common, rare and unknown classes."
+    lines = ["usage: oltr VERB [OPTIONS]", "", about, ""]
     lines += [f"  {verb:<14} {about}" for verb, (_, _, about) in VERBS.items()]
     return "\n".join([*lines, "", "oltr VERB --help tells a verb's options; start with `oltr demo`."])
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run one command and exit: 0 done, 1 a fault of ours, 2 bad input, 130 stopped by the user."""
+    # A warning of ours or of a library is one line for the user, without its place in the code.
+    warnings.formatwarning = lambda message, *_, **__: f"warning: {message}\n"
     sys.exit(_guarded(sys.argv[1:] if arguments is None else arguments))
 
 
@@ -45,14 +60,16 @@ def _guarded(arguments: list[str]) -> int:
         _complain(str(problem))
         return 2
     except KeyboardInterrupt:
-        _complain("Stopped. What was finished is kept; a training run goes on with --resume.")
+        print(_AFTER_STOP.get(" ".join(arguments[:1]), "Stopped."), file=sys.stderr)
         return 130
     except BrokenPipeError:
+        # Whoever read our output has enough, as `head` does; Python would complain once more on leaving.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as problem:
-        if problem.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
+        if problem.errno not in _OF_THE_MACHINE:
             raise
-        _complain(f"{problem.filename or 'A file'} could not be written: {problem.strerror}.")
+        _complain(f"{problem.filename or 'A file'} could not be read or written: {problem.strerror}.")
         return 2
 
 
@@ -74,17 +91,28 @@ def _run(arguments: list[str]) -> int:
     words = 2 if arguments[0] == "data" else 1
     verb = " ".join(arguments[:words])
     if verb not in VERBS:
-        raise unknown_name("command", verb, VERBS)
-    module, function, _ = VERBS[verb]
+        raise _unknown_verb(arguments[0], verb)
+    module, name, _ = VERBS[verb]
 
     import tyro
 
-    command = getattr(importlib.import_module(f"oltr.cli.{module}"), function)
+    from oltr.cli.command import check_options, dressed
+
+    function = getattr(importlib.import_module(f"oltr.cli.{module}"), name)
+    check_options(verb, function, arguments[words:])
     flags = (tyro.conf.FlagCreatePairsOff,)
     try:
-        return tyro.cli(command, prog=f"oltr {verb}", args=arguments[words:], config=flags) or 0
+        return tyro.cli(dressed(function), prog=f"oltr {verb}", args=arguments[words:], config=flags) or 0
     except SystemExit as stop:  # tyro's own: 0 after --help, 2 after a wrong option
         return stop.code if isinstance(stop.code, int) else 2
+
+
+def _unknown_verb(first: str, verb: str) -> UserError:
+    """A misspelt verb, compared with those that stand in its place."""
+    if first == "data":
+        inner = [name.removeprefix("data ") for name in VERBS if name.startswith("data ")]
+        return unknown_name("`oltr data` command", verb.removeprefix("data "), inner)
+    return unknown_name("command", verb, dict.fromkeys(name.split()[0] for name in VERBS))
 
 
 def _complain(text: str) -> None:

@@ -8,14 +8,13 @@ from typing import Annotated, Any
 
 import tyro
 
-Source = Annotated[
-    str,
-    tyro.conf.Positional,
-    tyro.conf.arg(metavar="SOURCE", help="a manifest, an image folder, a folder of list files, or a pack"),
-]
+SOURCE = "a manifest, an image folder, a folder of list files, or a pack"
+
+Source = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE", help=SOURCE)]
 Run = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN", help="a run folder")]
 Json = Annotated[bool, tyro.conf.arg(name="json", help="print the result as JSON")]
-Root = Annotated[Path | None, tyro.conf.arg(help="where the manifest's relative paths start")]
+Root = Annotated[Path | None, tyro.conf.arg(help="where relative paths of a manifest or of lists start")]
+Epochs = Annotated[tuple[int, ...], tyro.conf.arg(metavar="N [N]")]
 
 
 def print_json(value: Any) -> None:

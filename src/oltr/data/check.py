@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from oltr.data.images import UnreadableImage, decode_image
 from oltr.data.manifest import Manifest
+from oltr.data.store import open_pack
 from oltr.data.wording import count, first_few
 
 SMALL_SIDE = 16  # pixels; below it there is hardly a shape to learn
@@ -86,6 +87,10 @@ def check(manifest: Manifest, progress: Callable[[int, int], None] | None = None
 def _open_all(manifest: Manifest) -> Iterator[Row]:
     table = manifest.table
     entries = [Row(*entry) for entry in zip(table["path"], table["label"], table["split"], strict=True)]
+    if manifest.pack is not None:
+        for row, image in zip(entries, open_pack(manifest.pack).images, strict=True):
+            yield row._replace(content=_digest(image.tobytes()), side=len(image))
+        return
     with ThreadPoolExecutor() as threads:
         for start in range(0, len(entries), AT_A_TIME):
             yield from threads.map(
@@ -104,7 +109,11 @@ def _opened(row: Row, root: Path) -> Row:
         return row._replace(failure=error.reason)
     except OSError as error:
         return row._replace(failure=error.strerror or "it cannot be opened")
-    return row._replace(content=hashlib.blake2b(content, digest_size=16).digest(), side=min(size))
+    return row._replace(content=_digest(content), side=min(size))
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=16).digest()
 
 
 def _copies(readable: list[Row]) -> list[list[Row]]:

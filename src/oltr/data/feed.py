@@ -140,8 +140,13 @@ class TrainBatches:
     """One epoch of augmented batches (images B×3×s×s, labels B); each process has its part of each."""
 
     def __init__(
-        self, images: Images, augment: Augment, stage: StageConfig, key: tuple[int, int, int],
-        device: torch.device, workers: int,
+        self,
+        images: Images,
+        augment: Augment,
+        stage: StageConfig,
+        key: tuple[int, int, int],
+        device: torch.device,
+        workers: int,
     ):
         self.images, self.augment, self.stage, self.key = images, augment, stage, key
         self.device, self.workers = device, workers
@@ -172,7 +177,12 @@ class EvalBatches:
     """Each image once, or `limit` evenly spread ones, in order, centre-cropped, shared among processes."""
 
     def __init__(
-        self, images: Images, augment: Augment, size: int, device: torch.device, workers: int,
+        self,
+        images: Images,
+        augment: Augment,
+        size: int,
+        device: torch.device,
+        workers: int,
         limit: int | None = None,
     ):
         self.images, self.augment, self.size = images, augment, size

@@ -13,7 +13,7 @@ import pandas as pd
 
 from oltr.data.manifest import Manifest
 from oltr.data.validate import SPLITS, UNNAMED, natural_order
-from oltr.data.wording import count, first_few
+from oltr.data.wording import Caution, count, first_few
 from oltr.errors import UserError
 
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff", ".gif", ".ppm")
@@ -56,7 +56,8 @@ def _split_rows(folder: Path, split_folders: list[str], notes: list[str]) -> lis
         if split == "open":
             rows += [(f"{name}/{image}", UNNAMED, split) for image in loose]
         elif loose:
-            notes.append(f"Ignored in {name}/: {count(len(loose), 'image')} outside any class folder.")
+            text = f"Ignored in {name}/: {count(len(loose), 'image')} outside any class folder."
+            notes.append(Caution(text))
     return rows
 
 
@@ -79,7 +80,7 @@ def _flat_rows(
         rows += below
         notes.append(f"The folder {name}/ is the open split: {count(len(below), 'image')} of no known class.")
     if loose := _loose_images(folder):
-        notes.append(f"Ignored: {count(len(loose), 'image')} outside any class folder.")
+        notes.append(Caution(f"Ignored: {count(len(loose), 'image')} outside any class folder."))
     return rows
 
 
@@ -94,9 +95,8 @@ def _class_rows(
         if not images:
             empty.append(label)
     if empty:
-        notes.append(
-            f"Empty: {count(len(empty), 'class folder')}, {first_few(prefix + name for name in empty)}."
-        )
+        names = first_few(prefix + name for name in empty)
+        notes.append(Caution(f"Empty: {count(len(empty), 'class folder')}, {names}."))
     return rows
 
 

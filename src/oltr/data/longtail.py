@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from oltr.errors import UserError
@@ -22,8 +24,10 @@ def pareto_counts(num_classes: int, largest: int, smallest: int, alpha: float = 
 def exponential_counts(num_classes: int, largest: int, imbalance: float) -> np.ndarray:
     """n_c = int(n_max · IR^(−c/(K−1))), the profile of CIFAR-LT; IR = largest / smallest."""
     _check(num_classes, largest, 1)
-    if imbalance < 1:
-        raise UserError(f"An imbalance of {imbalance} is below 1.", "It is the largest class over the smallest.")
+    if not 1 <= imbalance < math.inf:
+        raise UserError(
+            f"An imbalance of {imbalance} makes no sense.", "It is the largest class over the smallest."
+        )
     position = np.arange(num_classes) / max(num_classes - 1, 1)
     # The nudge keeps exact values such as 500 · 100^(−1) = 5 from falling to 4 through rounding.
     return np.maximum((largest * imbalance ** (-position) + 1e-9).astype(np.int64), 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -37,7 +38,7 @@ def make_longtail(
     `smallest`; classes with more images get more. `largest` is the most the images allow unless given.
     `open_classes` (a share below 1, or a number) are left out of training and make the open split.
     """
-    _check_options(alpha, imbalance, largest, smallest)
+    _check_options(alpha, imbalance, largest, smallest, seed)
     if not manifest.sizes()["train"]:
         raise UserError("A long-tailed set needs a train split to draw from.")
     rng = np.random.default_rng(seed)
@@ -72,25 +73,28 @@ def make_longtail(
     return Manifest.build(_ordered(table, manifest.classes), manifest.root, tuple(notes))
 
 
-def _check_options(alpha: float | None, imbalance: float | None, largest: int | None, smallest: int) -> None:
+def _check_options(
+    alpha: float | None, imbalance: float | None, largest: int | None, smallest: int, seed: int
+) -> None:
+    if seed < 0:
+        raise UserError(f"The seed {seed} is negative.", try_this="a seed of 0 or more")
     if (alpha is None) == (imbalance is None):
         raise UserError(
             "A long tail needs one profile: a Pareto alpha or an imbalance.",
             try_this="--alpha 6 or --imbalance 100",
         )
-    if alpha is not None and alpha <= 0:
+    if alpha is not None and not 0 < alpha < math.inf:
         raise UserError(f"A Pareto alpha of {alpha} makes no sense.", try_this="a value above 0, such as 6")
     if smallest < 1 or (largest is not None and largest < smallest):
-        raise UserError(
-            f"Class sizes from {largest} down to {smallest} make no sense.", "Needed: 1 ≤ min ≤ max."
-        )
+        above = f" and --max {largest}" if largest is not None else ""
+        raise UserError(f"--min {smallest}{above} make no sense.", "Needed: 1 ≤ min ≤ max.")
 
 
 def _choose_open(
     classes: tuple[str, ...], open_classes: float, rng: np.random.Generator
 ) -> tuple[list[str], list[str]]:
     """Known and open classes, both in a drawn order."""
-    if open_classes < 0 or (open_classes >= 1 and open_classes != int(open_classes)):
+    if not 0 <= open_classes < math.inf or (open_classes >= 1 and open_classes != int(open_classes)):
         raise UserError(
             f"{open_classes} open classes make no sense.", try_this="a share below 1 or a whole number"
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pandas as pd
 
 from oltr.data.validate import COLUMNS, SPLITS, class_notes, clean_table, known_classes
 from oltr.errors import UserError
+from oltr.files import whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,14 +81,8 @@ class Manifest:
             raise UserError(
                 f"{path} is no name for a manifest.", try_this="a name ending in .csv or .parquet"
             )
-        temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
-        try:
+        with whole(path) as part:
             if path.suffix == ".csv":
-                table.to_csv(temporary, index=False, lineterminator="\n", encoding="utf-8")
+                table.to_csv(part, index=False, lineterminator="\n", encoding="utf-8")
             else:
-                table.to_parquet(temporary, index=False)
-            temporary.replace(path)
-        except OSError as error:
-            raise UserError(f"{path} could not be written: {error.strerror or error}.") from error
-        finally:
-            temporary.unlink(missing_ok=True)
+                table.to_parquet(part, index=False)

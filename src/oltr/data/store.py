@@ -22,6 +22,7 @@ import pandas as pd
 from oltr.data.images import UnreadableImage, read_image
 from oltr.data.manifest import Manifest
 from oltr.errors import UserError
+from oltr.files import whole
 
 FORMAT = "oltr-pack-1"
 Progress = Callable[[int, int], None]
@@ -66,22 +67,13 @@ def write_pack_from(manifest: Manifest, pixels: Iterable[np.ndarray], size: int,
         }
     ).encode()
     header += b" " * (-len(header) % 8)
-    temporary = out.with_name(f".{out.name}.{os.getpid()}.part")
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("wb") as file:
-            file.write(struct.pack("<Q", len(header)) + header)
-            for image in pixels:
-                file.write(np.ascontiguousarray(image, dtype=np.uint8).tobytes())
-            if file.tell() != 8 + len(header) + image_bytes:
-                raise ValueError("the number or size of the images does not fit the manifest")
-            file.write(table.getvalue())
-        temporary.replace(out)
-    except OSError as error:
-        raise UserError(f"{out} could not be written: {error.strerror or error}.") from error
-    finally:
-        if out.parent.is_dir():
-            temporary.unlink(missing_ok=True)
+    with whole(out) as part, part.open("wb") as file:
+        file.write(struct.pack("<Q", len(header)) + header)
+        for image in pixels:
+            file.write(np.ascontiguousarray(image, dtype=np.uint8).tobytes())
+        if file.tell() != 8 + len(header) + image_bytes:
+            raise ValueError("the number or size of the images does not fit the manifest")
+        file.write(table.getvalue())
     return out
 
 
@@ -116,6 +108,7 @@ def read_pack_manifest(path: str | Path) -> Manifest:
 def decode_all(files: list[Path], size: int, progress: Progress | None = None) -> Iterator[np.ndarray]:
     """Every file as size×size×3 uint8, in order, by a few threads; all unreadable ones in one error."""
     broken: list[str] = []
+    nowhere = 0  # of the broken, those that are not there at all
 
     def read(file: Path) -> np.ndarray | UnreadableImage:
         try:
@@ -128,6 +121,7 @@ def decode_all(files: list[Path], size: int, progress: Progress | None = None) -
         for start in range(0, len(files), chunk):
             for result in threads.map(read, files[start : start + chunk]):
                 if isinstance(result, UnreadableImage):
+                    nowhere += not result.path.exists()
                     broken.append(f"{result.path}: {result.reason}")
                 elif not broken:
                     yield result
@@ -138,5 +132,7 @@ def decode_all(files: list[Path], size: int, progress: Progress | None = None) -
         raise UserError(
             f"{len(broken)} of {len(files)} images cannot be read.",
             shown + ("\n  ..." if len(broken) > 5 else ""),
-            "remove or replace them; `oltr data check SOURCE` lists all",
+            "--root with the folder that the paths start from"
+            if nowhere == len(files)
+            else "remove or replace them; `oltr data check SOURCE` lists all",
         )

@@ -8,7 +8,7 @@ import re
 
 import pandas as pd
 
-from oltr.data.wording import count, first_few
+from oltr.data.wording import Caution, count, first_few
 from oltr.errors import UserError
 
 COLUMNS = ("path", "label", "split")
@@ -53,13 +53,14 @@ def known_classes(table: pd.DataFrame) -> tuple[str, ...]:
     for split in ("val", "test"):
         if unseen := natural_order(of_split[split] - known):
             raise UserError(
-                f"In {split} are {count(len(unseen), 'class')} that training never saw: {first_few(unseen)}.",
+                f"The {split} split has {count(len(unseen), 'class')} that training never saw: "
+                f"{first_few(unseen)}.",
                 "Only what was trained can be recognised.",
                 "add training images of them, or move those images to the split `open`",
             )
     if clash := natural_order(of_split["open"] & known):
         raise UserError(
-            f"In open are {count(len(clash), 'class')} that training knows too: {first_few(clash)}.",
+            f"The open split has {count(len(clash), 'class')} that training knows too: {first_few(clash)}.",
             "Images of the open split must show what training never saw.",
             "remove or rename those labels in the open split",
         )
@@ -70,13 +71,14 @@ def class_notes(table: pd.DataFrame, classes: tuple[str, ...]) -> tuple[str, ...
     """What is legal about the classes but worth saying."""
     sizes = table.loc[table["split"] == "train", "label"].value_counts()
     if sizes.empty:
-        return ("There is no train split: the set can be looked at and evaluated on, not trained on.",)
+        return (Caution("There is no train split: the set can be evaluated on, not trained on."),)
     notes = []
     if single := natural_order(set(sizes.index[sizes == 1])):
         verb = "has" if len(single) == 1 else "have"
-        notes.append(f"{count(len(single), 'class')} {verb} a single training image: {first_few(single)}.")
+        text = f"{count(len(single), 'class')} {verb} a single training image: {first_few(single)}."
+        notes.append(Caution(text))
     if len(classes) == 1:
-        notes.append(f"There is only one class, {classes[0]!r}: recognition needs at least two.")
+        notes.append(Caution(f"There is only one class, {classes[0]!r}: recognition needs at least two."))
     return tuple(notes)
 
 
@@ -132,11 +134,11 @@ def _refuse_duplicates(table: pd.DataFrame) -> None:
     across = splits_of[splits_of > 1]
     if len(across):
         raise UserError(
-            f"There are {count(len(across), 'path')} in more than one split: {first_few(across.index)}.",
+            f"{count(len(across), 'path')} in more than one split: {first_few(across.index)}.",
             "A test image that was trained on makes every number too good.",
             "keep each image in one split",
         )
     raise UserError(
-        f"There are {count(len(splits_of), 'path')} listed more than once: {first_few(splits_of.index)}.",
+        f"{count(len(splits_of), 'path')} listed more than once: {first_few(splits_of.index)}.",
         try_this="remove the repeated rows",
     )

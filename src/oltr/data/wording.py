@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 
+class Caution(str):
+    """A note on data that is shown as a warning."""
+
+
 def count(number: int, noun: str) -> str:
     """`1 image`, `2,000 images`, `3 classes`."""
     if number == 1:

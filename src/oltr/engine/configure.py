@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from oltr.config import RunConfig
+from oltr.engine.limits import check_limits
 from oltr.errors import UserError
 from oltr.recipes import merge, resolve, with_epochs
 
@@ -24,7 +25,7 @@ def configure(
     seed: int = 0,
     changes: Sequence[str] = (),
 ) -> RunConfig:
-    """The recipe and method with the given changes on top; names and values are checked here, before any work."""
+    """The recipe and method with the given changes on top, names and values checked before any work."""
     values: dict[str, Any] = {"seed": seed}
     for name, value in (("backbone", backbone), ("weights", weights)):
         if value is not None:
@@ -44,7 +45,13 @@ def parse_change(text: str) -> dict[str, Any]:
     name, equals, value = text.partition("=")
     if not (name and equals):
         raise UserError(f"--set {text} has no value.", try_this="--set NAME=VALUE, e.g. --set stage2.lr=0.01")
-    parsed: Any = yaml.safe_load(value)
+    if name in ("method", "recipe"):
+        raise UserError(f"--set {name} is not possible.", try_this=f"--{name} {value}")
+    try:
+        parsed: Any = yaml.safe_load(value)
+    except yaml.YAMLError as problem:
+        why = str(getattr(problem, "problem", None) or problem)
+        raise UserError(f"--set {text}: the value is not valid YAML.", f"The parser says: {why}.") from None
     for part in reversed(name.split(".")):
         parsed = {part: parsed}
     return parsed
@@ -52,8 +59,6 @@ def parse_change(text: str) -> dict[str, Any]:
 
 def _at_size(config: RunConfig, image_size: int) -> RunConfig:
     """The run at another image size, the stored size in proportion."""
-    if not 8 <= image_size <= 2048:
-        raise UserError(f"--image-size {image_size} is out of range.", try_this="8 to 2048 pixels")
     stored = round(image_size * config.data.stored_size / config.data.image_size)
     return dataclasses.replace(
         config, data=dataclasses.replace(config.data, image_size=image_size, stored_size=stored)
@@ -68,11 +73,8 @@ def _checked(config: RunConfig) -> RunConfig:
     from oltr.nn import backbone  # noqa: F401  (registers our own)
     from oltr.registry import unknown_name
 
+    check_limits(config)
     METHODS[config.method].check(config.settings)
     if not timm.is_model(config.backbone):
         raise unknown_name("backbone", config.backbone, timm.list_models())
-    if config.data.stored_size < config.data.image_size:
-        raise UserError(
-            f"data.stored_size is {config.data.stored_size}, below data.image_size {config.data.image_size}."
-        )
     return config

@@ -5,13 +5,17 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from rich.console import Console as Screen
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-EPOCH_LINE = "{stage:>5} {epoch:>9} {loss:>8} {many:>7} {medium:>7} {few:>7} {overall:>8} {open_f:>7} {rate:>9} {left:>9}"
+from oltr.data.wording import Caution
+
+EPOCH_LINE = (
+    "{stage:>5} {epoch:>9} {loss:>8} {many:>7} {medium:>7} {few:>7} {overall:>8} {open_f:>7} {rate:>9} {left:>9}"
+)
 
 
 def process_rank() -> int:
@@ -23,7 +27,7 @@ def process_rank() -> int:
 
 
 class Console:
-    """Writes to the error stream, so that results on standard output stay clean; silent on all but one process."""
+    """Writes to the error stream, so that standard output holds results alone; one process speaks for all."""
 
     def __init__(self, quiet: bool = False):
         self.screen = Screen(stderr=True, quiet=quiet or process_rank() > 0, highlight=False)
@@ -36,11 +40,22 @@ class Console:
         """A line that should be seen."""
         self.screen.print(f"warning: {text}", style="yellow", markup=False, soft_wrap=True)
 
+    def notes(self, notes: Iterable[str]) -> None:
+        """What a source has to say of itself."""
+        for note in notes:
+            (self.warn if isinstance(note, Caution) else self.say)(note)
+
     @contextmanager
     def progress(self, what: str, unit: str = "images") -> Iterator[Callable[[int, int], None]]:
         """A bar driven by calls of update(done, total); it goes away when the work is done."""
         rate = TextColumn("{task.fields[rate]}")
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), rate, TimeRemainingColumn())
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            rate,
+            TimeRemainingColumn(),
+        )
         off = not self.screen.is_terminal
         with Progress(*columns, console=self.screen, transient=True, disable=off) as bar:
             task, began = bar.add_task(what, total=None, rate=""), time.monotonic()
@@ -55,8 +70,16 @@ class Console:
         """The head of the table that `epoch` fills."""
         self.say(
             EPOCH_LINE.format(
-                stage="stage", epoch="epoch", loss="loss", many="many", medium="medium", few="few",
-                overall="overall", open_f="open F", rate="images/s", left="time left",
+                stage="stage",
+                epoch="epoch",
+                loss="loss",
+                many="many",
+                medium="medium",
+                few="few",
+                overall="overall",
+                open_f="open F",
+                rate="images/s",
+                left="time left",
             )
         )
 
@@ -66,9 +89,13 @@ class Console:
         f = row["open_f"]
         self.say(
             EPOCH_LINE.format(
-                stage=row["stage"], epoch=f"{row['epoch']}/{epochs}", loss=f"{row['loss']:.3f}", **share,
+                stage=row["stage"],
+                epoch=f"{row['epoch']}/{epochs}",
+                loss=f"{row['loss']:.3f}",
+                **share,
                 open_f="–" if _missing(f) else f"{f:.3f}",
-                rate=f"{row['images_per_second']:,.0f}", left=_clock(left),
+                rate=f"{row['images_per_second']:,.0f}",
+                left=_clock(left),
             )
         )
 

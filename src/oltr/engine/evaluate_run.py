@@ -11,8 +11,8 @@ from oltr.config import RunConfig
 from oltr.data.augment import Augment
 from oltr.data.feed import Images, open_images
 from oltr.data.manifest import Manifest
+from oltr.engine.build import build_method, build_network
 from oltr.engine.console import Console, process_rank
-from oltr.engine.fit import build_method, build_network
 from oltr.engine.infer import collect_outputs
 from oltr.engine.run_folder import RunFolder
 from oltr.errors import UserError
@@ -67,7 +67,8 @@ def cached_outputs(folder: RunFolder) -> dict[str, Outputs]:
     if "test" not in outputs:
         folder.run()  # says so if this is no run at all
         raise UserError(
-            f"{folder.path} has no outputs of test images.", "They are made when training ends.",
+            f"{folder.path} has no outputs of test images.",
+            "They are made when training ends.",
             f"oltr evaluate {folder.path} --source SOURCE",
         )
     return outputs
@@ -83,7 +84,8 @@ def outputs_on(folder: RunFolder, manifest: Manifest, console: Console) -> dict[
     if strangers:
         raise UserError(
             f"{len(strangers)} of the source's classes are not among the run's.",
-            f"The first: {', '.join(strangers[:5])}", "move their images to the open split",
+            f"The first: {', '.join(strangers[:5])}",
+            "move their images to the open split",
         )
     device = best_device()
     with console.progress("reading images") as progress:
@@ -94,7 +96,8 @@ def outputs_on(folder: RunFolder, manifest: Manifest, console: Console) -> dict[
     translate = torch.tensor([numbers.get(name, -1) for name in manifest.classes] or [-1])
     outputs = collect(load_network(folder), images, config, device, console)
     return {
-        split: values if split == "open" else _relabelled(values, translate) for split, values in outputs.items()
+        split: values if split == "open" else _relabelled(values, translate)
+        for split, values in outputs.items()
     }
 
 

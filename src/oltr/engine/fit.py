@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-import logging
+import io
 import os
 import time
-import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
-from lightning.pytorch import Trainer
-from lightning.pytorch.loggers import TensorBoardLogger
 
 from oltr.config import RunConfig
 from oltr.data.feed import Images, batch_size, open_images
 from oltr.data.manifest import Manifest
 from oltr.data.samplers import SAMPLERS, generator
+from oltr.data.wording import count
+from oltr.distributed import wait_for_all
+from oltr.engine.build import build_method, build_network, second_network
 from oltr.engine.console import Console, process_rank
-from oltr.files import whole
 from oltr.engine.infer import class_means
 from oltr.engine.run_folder import RunFolder
 from oltr.engine.task import Task
+from oltr.engine.trainer import make_trainer
 from oltr.errors import UserError
-from oltr.methods import METHODS, Method
-from oltr.nn.backbone import Backbone
+from oltr.files import whole
+from oltr.methods import Method
 from oltr.nn.network import Network
 
 
@@ -43,17 +43,25 @@ class FitOptions:
 
 
 def fit(
-    config: RunConfig, manifest: Manifest, out: str | Path, console: Console, options: FitOptions, source: str = ""
+    config: RunConfig,
+    manifest: Manifest,
+    out: str | Path,
+    console: Console,
+    options: FitOptions,
+    source: str = "",
 ) -> tuple[Network, dict[str, Images]]:
     """Train a run; returns the network with the kept weights, and the images, still open."""
     folder = RunFolder(out)
     check_trainable(manifest)
     method = build_method(config, torch.from_numpy(manifest.train_counts()))
+    going_on = options.resume and (folder.path / "run.yaml").exists()
     if process_rank() == 0:
-        if options.resume and (folder.path / "run.yaml").exists():
+        if options.stage1_from is not None:
+            RunFolder(options.stage1_from).run()  # says so if it is none
+        if going_on:
             folder.check_same(config, manifest)
         else:
-            folder.begin(config, manifest, source)
+            folder.check_free()
     device = training_device(options)
     splits = [split for split, size in manifest.sizes().items() if size]
     with console.progress("reading images") as progress:
@@ -62,7 +70,14 @@ def fit(
         )
     console.say(f"images from {images['train'].home}; training on {_device_name(device)}, seed {config.seed}")
     run = _Run(config, method, folder, images, console, options, device)
-    network = run.train()
+    try:
+        if process_rank() == 0 and not going_on:
+            folder.begin(config, manifest, source)
+        network = run.train()
+    except BaseException:
+        if process_rank() == 0 and not going_on and not folder.last.is_file():
+            folder.discard()  # not one epoch to go on from
+        raise
     return network, images
 
 
@@ -72,26 +87,9 @@ def check_trainable(manifest: Manifest) -> None:
         raise UserError("There are no training images.", try_this="a source with a train split")
     if len(manifest.classes) < 2:
         raise UserError(
-            f"There is only one class ({manifest.classes[0]}).", "Recognition needs at least two.",
+            f"There is only one class ({manifest.classes[0]}).",
+            "Recognition needs at least two.",
         )
-
-
-def build_method(config: RunConfig, train_counts: torch.Tensor) -> Method:
-    """The run's method with its own settings."""
-    return METHODS[config.method](config.settings, train_counts, config.data.image_size)
-
-
-def build_network(config: RunConfig, method: Method, stage: int, weights: str | None = None) -> Network:
-    """The untrained network of a stage; its random start depends on the seed and the stage alone."""
-    torch.manual_seed(config.seed)
-    network = method.first(Backbone(config.backbone, config.data.image_size, weights))
-    return second_network(config, method, network) if stage == 2 else network
-
-
-def second_network(config: RunConfig, method: Method, first: Network) -> Network:
-    """The network of stage 2 on top of that of stage 1."""
-    torch.manual_seed(config.seed + 2**32)
-    return method.second(first)
 
 
 def training_device(options: FitOptions) -> torch.device:
@@ -105,8 +103,14 @@ class _Run:
     """One call of `fit`: walks through the stages and keeps the checkpoint up to date."""
 
     def __init__(
-        self, config: RunConfig, method: Method, folder: RunFolder, images: dict[str, Images],
-        console: Console, options: FitOptions, device: torch.device,
+        self,
+        config: RunConfig,
+        method: Method,
+        folder: RunFolder,
+        images: dict[str, Images],
+        console: Console,
+        options: FitOptions,
+        device: torch.device,
     ):
         self.config, self.method, self.folder, self.images = config, method, folder, images
         self.console, self.options, self.device = console, options, device
@@ -132,7 +136,7 @@ class _Run:
         return network
 
     def _finished(self, stage: int) -> Path | None:
-        """The weights of a stage that need not be trained: done before, or by the run that stage 1 is shared with."""
+        """The weights of a stage that need not be trained: done before, or by the run it is shared with."""
         own = self.folder.stage_weights(stage)
         if self.options.resume and own.is_file():
             return own
@@ -142,7 +146,7 @@ class _Run:
         """The checkpoint to go on from, with the history up to it."""
         if not self.options.resume or not self.folder.last.is_file():
             return None
-        saved = torch.load(self.folder.last, map_location="cpu", weights_only=True)
+        saved = self.folder.load_checkpoint()
         self.history, self.seconds = saved["history"], saved["seconds"]
         return saved
 
@@ -162,7 +166,7 @@ class _Run:
         weights = other.stage_weights(1)
         if not weights.is_file():
             raise UserError(f"Stage 1 of {other.path} is not finished.", try_this="finish it with --resume")
-        rows = torch.load(other.last, map_location="cpu", weights_only=True)["history"]
+        rows = other.load_checkpoint()["history"]
         self.history = [row for row in rows if row["stage"] == 1]
         self.seconds = sum(row["seconds"] for row in self.history)
         return weights
@@ -177,20 +181,23 @@ class _Run:
         if done < stage.epochs:
             self._say_sampling(number)
             self._run_epochs(number, network, done, saved)
+        wait_for_all()  # the best weights are written by one process and read by all
         if self.config.keep == "best" and self.folder.best.is_file() and "val" in self.images:
             network.load_state_dict(self.folder.load_weights(self.folder.best))
+        wait_for_all()
         if process_rank() == 0:
             self.folder.save_weights(self.folder.stage_weights(number), network.state_dict())
             self.folder.best.unlink(missing_ok=True)
 
     def _run_epochs(self, number: int, network: Network, done: int, saved: dict[str, Any] | None) -> None:
         stage = self.config.stage(number)
-        with self.console.progress(f"stage {number}", "steps") as bar:
+        batch = batch_size(stage, len(self.images["train"]))
+        with self.console.progress(f"stage {number}") as bar:
             began = time.monotonic()
 
             def on_step(step: int, steps: int) -> None:
                 epochs = task.epoch - done
-                bar(epochs * steps + step, (stage.epochs - done) * steps)
+                bar((epochs * steps + step) * batch, (stage.epochs - done) * steps * batch)
 
             def on_epoch(task: Task, row: dict[str, Any]) -> None:
                 self.history.append(row)
@@ -201,13 +208,23 @@ class _Run:
                 self._checkpoint(task, row)
 
             task = Task(
-                self.method, network, self.config, number, self.images,
-                workers=self.options.workers, first_epoch=done,
+                self.method,
+                network,
+                self.config,
+                number,
+                self.images,
+                workers=self.options.workers,
+                first_epoch=done,
                 optimizer_state=saved["optimizer"] if saved else None,
-                on_start=self._begin_stage if not saved else None, on_step=on_step, on_epoch=on_epoch,
+                on_start=self._begin_stage if not saved else None,
+                on_step=on_step,
+                on_epoch=on_epoch,
             )
             self.console.epoch_header()
-            trainer = self._trainer(number, stage.epochs - done)
+            precision, left, validate = self.config.precision, stage.epochs - done, "val" in self.images
+            trainer = make_trainer(
+                precision, self.device, self.options, self.folder.path, number, left, validate=validate
+            )
             try:
                 trainer.fit(task)
             except SystemExit:  # Lightning's answer to Ctrl-C
@@ -219,8 +236,12 @@ class _Run:
 
         def means() -> torch.Tensor:
             return class_means(
-                task.network, self.images["train"], task.augment, self.device,
-                self.method.num_classes, self.config.precision,
+                task.network,
+                self.images["train"],
+                task.augment,
+                self.device,
+                self.method.num_classes,
+                self.config.precision,
             )
 
         self.method.begin(task.number, task.network, means)
@@ -243,49 +264,30 @@ class _Run:
             "seconds": self.seconds,
             "best": self.best,
         }
+        content = io.BytesIO()
+        torch.save(state, content)
         with whole(self.folder.last) as part:
-            torch.save(state, part)
+            part.write_bytes(content.getbuffer())
         self.folder.write_metrics(self.history)
-
-    def _trainer(self, number: int, epochs: int) -> Trainer:
-        for name in ("lightning.pytorch", "lightning.fabric", "lightning"):
-            logging.getLogger(name).setLevel(logging.ERROR)
-        warnings.filterwarnings("ignore", module="lightning")
-        on_gpu, several = self.device.type == "cuda", self.options.devices * self.options.nodes > 1
-        low = self.config.precision == "bfloat16" or (self.config.precision == "auto" and on_gpu)
-        logger = TensorBoardLogger(self.folder.path, name="tensorboard", version=f"stage{number}")
-        return Trainer(
-            accelerator="gpu" if on_gpu else "cpu",
-            devices=self.options.devices,
-            num_nodes=self.options.nodes,
-            strategy="ddp" if several else "auto",
-            sync_batchnorm=several and on_gpu,
-            precision="bf16-mixed" if low else "32-true",
-            max_epochs=epochs,
-            deterministic="warn",
-            reload_dataloaders_every_n_epochs=1,
-            use_distributed_sampler=False,
-            limit_val_batches=1.0 if "val" in self.images else 0,
-            num_sanity_val_steps=0,
-            enable_checkpointing=False,  # ours are taken where resuming is exact: between two epochs
-            enable_progress_bar=False,
-            enable_model_summary=False,
-            logger=logger if self.options.tensorboard else False,
-        )
 
     def _say_sampling(self, number: int) -> None:
         """The sampler in use and how many images of a class an epoch shows."""
         stage, labels = self.config.stage(number), self.images["train"].labels
         batch = batch_size(stage, len(labels))
         order = SAMPLERS[stage.sampler](
-            labels, len(labels) // batch * batch, generator(self.config.seed, number, 0), stage.images_per_class
+            labels,
+            len(labels) // batch * batch,
+            generator(self.config.seed, number, 0),
+            stage.images_per_class,
         )
         shown = torch.bincount(torch.from_numpy(labels[order]), minlength=self.method.num_classes)
         self.console.say(
-            f"stage {number}: {stage.epochs} epochs of {len(order) // batch} batches of {batch}, {stage.sampler} "
-            f"sampling: {int(shown.min())} to {int(shown.max())} images per class and epoch"
+            f"stage {number}: {count(stage.epochs, 'epoch')} of {len(order) // batch} × {batch} images, "
+            f"{stage.sampler} sampling: {int(shown.min())} to {int(shown.max())} images per class and epoch"
         )
 
 
 def _device_name(device: torch.device) -> str:
-    return torch.cuda.get_device_name(device) if device.type == "cuda" else f"CPU ({torch.get_num_threads()} threads)"
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"CPU ({count(torch.get_num_threads(), 'thread')})"

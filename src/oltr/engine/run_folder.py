@@ -6,28 +6,32 @@ import csv
 import dataclasses
 import json
 import platform
+import shutil
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import torch
 import yaml
-from safetensors.torch import load_file, save_file
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save
 
 import oltr
 from oltr.config import RunConfig, build
 from oltr.data.manifest import Manifest
-from oltr.files import whole
+from oltr.data.wording import count
 from oltr.errors import UserError
 from oltr.evaluation.shots import shot_groups
+from oltr.files import whole
 
+_RUN_KEYS = ("config", "data", "finished", "train_seconds")
 _PACKAGES = ("torch", "torchvision", "timm", "lightning", "numpy")
 # May differ between the runs that share weights or continue each other, without changing the result.
 _FREE = ("recipe",)
 
 
 class RunFolder:
-    """`runs/NAME/`: run.yaml, model.safetensors, classes.json, metrics.csv, report.json, outputs/, checkpoints/."""
+    """`runs/NAME/`: run.yaml, classes.json, model.safetensors, metrics.csv, report.json, outputs/, checkpoints/."""
 
     def __init__(self, path: str | Path):
         self.path = Path(path)
@@ -42,13 +46,21 @@ class RunFolder:
         """The weights that a finished stage ended with."""
         return self.path / "checkpoints" / f"stage{stage}.safetensors"
 
-    def begin(self, config: RunConfig, manifest: Manifest, source: str) -> None:
-        """Start a new run here; a folder that holds something else is left alone."""
-        if self.path.is_file():
+    def check_free(self) -> None:
+        """Refuse a folder that holds something already."""
+        if self.path.exists() and not self.path.is_dir():
             raise UserError(f"{self.path} is a file.", try_this="another --out")
         if self.path.exists() and any(self.path.iterdir()):
-            why = "It holds a run already." if (self.path / "run.yaml").exists() else "It is not empty."
-            raise UserError(f"{self.path} cannot take a new run.", why, "--resume to go on with it, or another --out")
+            holds_run = (self.path / "run.yaml").exists()
+            raise UserError(
+                f"{self.path} cannot take a new run.",
+                "It holds a run already." if holds_run else "It is not empty.",
+                "--resume to go on with it, or another --out" if holds_run else "another --out",
+            )
+
+    def begin(self, config: RunConfig, manifest: Manifest, source: str) -> None:
+        """Start a new run here; a folder that holds something else is left alone."""
+        self.check_free()
         counts = manifest.train_counts()
         groups = shot_groups(counts, config.shots)
         classes = [
@@ -69,6 +81,17 @@ class RunFolder:
         with whole(self.path / "classes.json") as part:
             part.write_text(json.dumps(classes, indent=1, ensure_ascii=False), encoding="utf-8")
 
+    def discard(self) -> None:
+        """Take back what was written since `begin`, of a run that came to nothing; other files stay."""
+        if not self.path.is_dir():
+            return
+        for name in ("run.yaml", "classes.json"):
+            (self.path / name).unlink(missing_ok=True)
+        for name in ("checkpoints", "tensorboard"):
+            shutil.rmtree(self.path / name, ignore_errors=True)
+        if not any(self.path.iterdir()):
+            self.path.rmdir()
+
     def check_same(self, config: RunConfig, manifest: Manifest) -> None:
         """Refuse to go on with a run under another configuration or other data."""
         kept = self.run()
@@ -82,16 +105,27 @@ class RunFolder:
                 "the old settings, or a new --out",
             )
         if kept["data"]["fingerprint"] != manifest.fingerprint():
-            raise UserError(f"{self.path} was trained on other data.", try_this="the old source, or a new --out")
+            raise UserError(
+                f"{self.path} was trained on other data.", try_this="the old source, or a new --out"
+            )
 
     def run(self) -> dict[str, Any]:
         """The content of run.yaml."""
+        file = self.path / "run.yaml"
         try:
-            return yaml.safe_load((self.path / "run.yaml").read_text(encoding="utf-8"))
-        except FileNotFoundError:
+            values = yaml.safe_load(file.read_text(encoding="utf-8"))
+        except (FileNotFoundError, NotADirectoryError):
+            why = "It has no run.yaml." if self.path.is_dir() else "There is no such folder."
             raise UserError(
-                f"{self.path} is not a run folder.", "It has no run.yaml.", "a folder that `oltr train` wrote"
+                f"{self.path} is not a run folder.", why, "a folder that `oltr train` wrote"
             ) from None
+        except (yaml.YAMLError, UnicodeDecodeError) as problem:
+            raise UserError(f"{file} is not valid YAML.", str(problem), "train the run again") from None
+        if not isinstance(values, dict) or any(key not in values for key in _RUN_KEYS):
+            raise UserError(
+                f"{file} is not whole.", f"It must hold {', '.join(_RUN_KEYS)}.", "train the run again"
+            )
+        return values
 
     def config(self) -> RunConfig:
         """The run's configuration."""
@@ -99,7 +133,15 @@ class RunFolder:
 
     def classes(self) -> list[dict[str, Any]]:
         """Name, training count and shot group of each class."""
-        return json.loads((self.path / "classes.json").read_text(encoding="utf-8"))
+        file = self.path / "classes.json"
+        try:
+            classes = json.loads(file.read_text(encoding="utf-8"))
+            if classes and all({"name", "train_count"} <= entry.keys() for entry in classes):
+                return classes
+            problem: Exception | str = "Each class has a name and a train_count."
+        except (OSError, ValueError, TypeError, AttributeError) as error:
+            problem = error
+        raise UserError(f"{file} cannot be read.", str(problem), "train the run again")
 
     def finish(self, train_seconds: float) -> None:
         """Note in run.yaml that training is done and how long it took."""
@@ -108,13 +150,29 @@ class RunFolder:
     def save_weights(self, path: Path, state: dict[str, torch.Tensor]) -> None:
         """Weights as safetensors, whole or not at all."""
         with whole(path) as part:
-            save_file({name: tensor.detach().cpu().contiguous() for name, tensor in state.items()}, part)
+            part.write_bytes(
+                save({name: tensor.detach().cpu().contiguous() for name, tensor in state.items()})
+            )
 
     def load_weights(self, path: Path) -> dict[str, torch.Tensor]:
         """Weights that `save_weights` wrote."""
         if not path.is_file():
-            raise UserError(f"{path} is missing.", "The run has not finished.", "--resume")
-        return load_file(path)
+            raise UserError(f"{path} is missing.", "The run has not finished.", "oltr train with --resume")
+        try:
+            return load_file(path)
+        except SafetensorError as problem:
+            raise UserError(f"{path} is not whole.", str(problem), "train the run again") from None
+
+    def load_checkpoint(self) -> dict[str, Any]:
+        """The state after the last epoch, to go on from."""
+        try:
+            return torch.load(self.last, map_location="cpu", weights_only=True)
+        except Exception as problem:  # a cut file fails in many ways
+            raise UserError(
+                f"The checkpoint {self.last} cannot be read.",
+                str(problem).split("\n")[0],
+                "train again, in a new --out",
+            ) from None
 
     def write_metrics(self, history: list[dict[str, Any]]) -> None:
         """metrics.csv from the epochs so far, written anew each time, so that a resumed run has no row twice."""
@@ -125,7 +183,9 @@ class RunFolder:
 
     def _write_yaml(self, values: dict[str, Any]) -> None:
         with whole(self.path / "run.yaml") as part:
-            part.write_text(yaml.safe_dump(_plain(values), sort_keys=False, allow_unicode=True), encoding="utf-8")
+            part.write_text(
+                yaml.safe_dump(_plain(values), sort_keys=False, allow_unicode=True), encoding="utf-8"
+            )
 
 
 def versions() -> dict[str, str]:
@@ -138,7 +198,7 @@ def hardware() -> str:
     """The device a run uses, in words."""
     if torch.cuda.is_available():
         return torch.cuda.get_device_name()
-    return f"{platform.machine()} CPU, {torch.get_num_threads()} threads"
+    return f"{platform.machine()} CPU, {count(torch.get_num_threads(), 'thread')}"
 
 
 def differences(old: dict[str, Any], new: dict[str, Any], place: str = "") -> list[str]:

@@ -95,7 +95,11 @@ class Task(LightningModule):
     def val_dataloader(self) -> list[EvalBatches]:
         return [
             EvalBatches(
-                self.images[split], self.augment, EVALUATION_BATCH, self.device, self.workers,
+                self.images[split],
+                self.augment,
+                EVALUATION_BATCH,
+                self.device,
+                self.workers,
                 limit=None if split == "val" else len(self.images["val"]),
             )
             for split in watched(self.images)
@@ -170,8 +174,9 @@ class Task(LightningModule):
         if not bool(torch.isfinite(sum_over_ranks(self._losses)).all()):
             raise UserError(
                 f"The loss turned NaN or infinite in stage {self.number}, epoch {self.epoch + 1}.",
-                "The weights of the last good epoch are kept in checkpoints/.",
-                f"a smaller learning rate, e.g. --set stage{self.number}.lr={self.stage.lr / 10:g}",
+                "The epochs before it are kept." if self.epoch or self.number > 1 else "",
+                f"a smaller learning rate, e.g. --set stage{self.number}.lr={self.stage.lr / 10:g}"
+                + (" and a new --out" if self.epoch or self.number > 1 else ""),
             )
 
 

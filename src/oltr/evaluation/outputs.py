@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, fields
 from pathlib import Path
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from torch import Tensor
 
 from oltr.errors import UserError
+from oltr.files import whole
 
 OPEN = -1  # the label of an image whose class was never seen in training, and of a prediction "unknown"
 
@@ -52,15 +52,9 @@ class Outputs:
 
     def save(self, path: str | Path) -> None:
         """Write as safetensors; the file appears whole or not at all."""
-        path = Path(path)
         tensors = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-        try:
-            save_file(tensors, temporary)
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
+        with whole(Path(path)) as part:
+            part.write_bytes(save(tensors))
 
     @classmethod
     def load(cls, path: str | Path) -> Outputs:

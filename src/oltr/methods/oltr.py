@@ -109,8 +109,12 @@ class Oltr(Method):
             return terms
         if s.centroid_loss == "released":
             terms["centroids"] = discriminative_centroids_loss(
-                output.direct_feature, labels, memory.centroids,
-                weight=s.centroid_weight, repel=s.repel, margin=s.margin,
+                output.direct_feature,
+                labels,
+                memory.centroids,
+                weight=s.centroid_weight,
+                repel=s.repel,
+                margin=s.margin,
             )
         elif output.meta_embedding is not None:
             terms["centroids"] = s.centroid_weight * large_margin_loss(

@@ -101,7 +101,6 @@ class Network(nn.Module):
                 room = "memory"
             yield ("classifier" if room == "head" else room), parameter
 
-
     def idle_parameters(self, image_size: int) -> list[nn.Parameter]:
         """Parameters that no logit depends on, such as a norm in the backbone's own unused head."""
         learning = [parameter for parameter in self.parameters() if parameter.requires_grad]

@@ -54,9 +54,7 @@ def load_recipe(name: str) -> Recipe:
         values = merge(
             {"about": below.about, "run": below.run, "methods": below.methods, "expect": {}}, values
         )
-    return Recipe(
-        path.stem, values.get("about", ""), values["run"], values["methods"], values["expect"]
-    )
+    return Recipe(path.stem, values.get("about", ""), values["run"], values["methods"], values["expect"])
 
 
 def resolve(recipe: str, method: str, changes: Mapping[str, Any] | None = None) -> RunConfig:

@@ -21,7 +21,9 @@ def distribution_bars(counts: Sequence[int] | np.ndarray, width: int = 60, heigh
         return "          (no training images)"
     groups = np.array_split(ordered, min(width, len(ordered)))
     # A class with any image at all shows at least the thinnest bar.
-    bars = [max(float(group.mean()) / ordered[0] * height * 8, 1.0 if group.any() else 0.0) for group in groups]
+    bars = [
+        max(float(group.mean()) / ordered[0] * height * 8, 1.0 if group.any() else 0.0) for group in groups
+    ]
     lines = []
     for level in range(height - 1, -1, -1):
         axis = f"{ordered[0]:>10,}" if level == height - 1 else " " * 10

@@ -1,0 +1,117 @@
+"""Tables of README.md and docs/results.md, made from benchmarks/results/*.json and from nothing else.
+
+python benchmarks/render.py
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+
+from oltr.evaluation.report import Report
+from oltr.report.tables import comparison
+
+HOME = Path(__file__).parent
+RESULTS, ROOT = HOME / "results", HOME.parent
+CLOSED = ("many", "medium", "few", "overall")
+GENERATED = "<!-- made by benchmarks/render.py -->"
+
+
+def main() -> None:
+    """Fill the README's table and write docs/results.md."""
+    demo = load("demo.json")
+    readme = ROOT / "README.md"
+    text = readme.read_text(encoding="utf-8")
+    block = f"<!-- demo table -->\n{demo_table(demo)}\n<!-- /demo table -->"
+    readme.write_text(
+        re.sub(r"<!-- demo table -->.*<!-- /demo table -->", lambda _: block, text, flags=re.S),
+        encoding="utf-8",
+    )
+    sections = [
+        "# Measured results",
+        GENERATED,
+        demo_section(demo),
+        cifar_section(load("cifar100-lt-100.json")),
+    ]
+    (ROOT / "docs" / "results.md").write_text("\n\n".join(sections) + "\n", encoding="utf-8")
+
+
+def load(name: str) -> dict:
+    return json.loads((RESULTS / name).read_text(encoding="utf-8"))
+
+
+def demo_table(results: dict) -> str:
+    """The two tables that the demo ends with, for its default seed."""
+    row = next(row for row in results["rows"] if row["seed"] == 0)
+    texts = [
+        comparison({name: Report(report) for name, report in row[kind].items()}).text()
+        for kind in row
+        if kind not in ("seed", "wall_seconds")
+    ]
+    return (
+        "```text\n"
+        + "\n\n".join(texts)
+        + f"\n```\n\nSeed 0, {row['wall_seconds']:.0f} s in all; {made(results)}."
+    )
+
+
+def demo_section(results: dict) -> str:
+    """Means over seeds of the demo."""
+    kind = "default"
+    seeds = [row["seed"] for row in results["rows"]]
+    lines = [
+        "## The demo (glyphs)",
+        f"`oltr demo`, seeds {', '.join(map(str, seeds))}: mean ± deviation, percent; threshold 0.1. "
+        f"{spread([row['wall_seconds'] for row in results['rows']], 1)} s a run; {made(results)}.",
+        "| method | " + " | ".join(CLOSED) + " | F | AUROC |\n|---|" + "---:|" * 6,
+    ]
+    body = []
+    for method in results["rows"][0][kind]:
+        reports = [row[kind][method] for row in results["rows"]]
+        cells = [spread([report["closed"][key] for report in reports]) for key in CLOSED]
+        cells += [spread([report["open"][key] for report in reports]) for key in ("f_measure", "auroc")]
+        body.append(f"| {method} | " + " | ".join(cells) + " |")
+    return "\n\n".join(lines) + "\n" + "\n".join(body)
+
+
+def cifar_section(results: dict) -> str:
+    """The CIFAR-100-LT rows beside the published ones."""
+    lines = [
+        "## CIFAR-100-LT, imbalance 100, ResNet-32",
+        "200 epochs for every method, TinyImageNet (resized) as open set; percent. "
+        f"{results['note'].capitalize()}. {made(results)}.",
+        "| method | seeds | "
+        + " | ".join(CLOSED)
+        + " | published overall | F at 5 % | AUROC |\n|---|---|"
+        + "---:|" * 7,
+    ]
+    body = []
+    for method in dict.fromkeys(row["method"] for row in results["rows"]):
+        rows = [row for row in results["rows"] if row["method"] == method]
+        cells = [spread([row["closed"][key] for row in rows]) for key in CLOSED]
+        published = (rows[0].get("expect") or {}).get("closed", {}).get("overall")
+        cells.append("–" if published is None else f"{100 * published:.1f}")
+        cells += [spread([row["open_at_rate_0.05"][key] for row in rows]) for key in ("f_measure", "auroc")]
+        seeds = ", ".join(str(row["seed"]) for row in rows)
+        body.append(f"| {method} | {seeds} | " + " | ".join(cells) + " |")
+    sources = {row["method"]: (row.get("expect") or {}).get("source") for row in results["rows"]}
+    notes = [f"- {method}: published by {source}" for method, source in sources.items() if source]
+    return "\n\n".join(lines) + "\n" + "\n".join(body) + "\n\n" + "\n".join(notes)
+
+
+def made(results: dict) -> str:
+    """When and on what."""
+    return f"{results['date']}, {results['hardware']}, torch {results['versions']['torch']}"
+
+
+def spread(values: Sequence[float], scale: float = 100) -> str:
+    """Mean ± standard deviation."""
+    mean = f"{scale * statistics.mean(values):.1f}"
+    return mean if len(values) < 2 else f"{mean} ± {scale * statistics.stdev(values):.1f}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,150 @@
+"""The whole method in plain PyTorch: two stages, a memory, and an honest look at the tail.
+
+It draws the glyphs (100 known characters, long-tailed, and 40 unknown ones), trains a half-width ResNet-10
+on shuffled images (stage 1), then adds attention, memory, meta-embedding and a cosine classifier and goes on
+with class-aware batches (stage 2). No Lightning, no run folder, no resuming: read it from top to bottom.
+
+Test accuracy many / medium / few / overall, and open F at softmax 0.1 (one run, seed 0):
+    after stage 1   92.3 / 82.9 / 50.6 / 73.0   F 0.685
+    after stage 2   92.3 / 86.5 / 68.4 / 81.0   F 0.733
+in 249 s on one thread of a busy x86 CPU, torch 2.15. The second row has trained for longer than the first;
+for a comparison of methods under equal budgets see `oltr demo`.
+
+Run: python examples/02_minimal_loop.py            (--quick: a few steps on a small set, to see that it works)
+"""
+
+import argparse
+import time
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from oltr.config import DataConfig
+from oltr.data.augment import Augment
+from oltr.data.curate.glyphs import make_glyphs
+from oltr.data.samplers import class_aware, plain
+from oltr.evaluation.accuracy import group_means, per_class_accuracy
+from oltr.evaluation.fmeasure import f_measure
+from oltr.evaluation.shots import shot_groups
+from oltr.losses.centroids import discriminative_centroids_loss
+from oltr.nn.attention import Attention
+from oltr.nn.backbone import Backbone
+from oltr.nn.classifier import CosineClassifier
+from oltr.nn.direct_feature import DirectFeature
+from oltr.nn.meta_embedding import MetaEmbedding
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--quick", action="store_true", help="a small set and two epochs")
+quick = parser.parse_args().quick
+EPOCHS, BATCH, SEED, THRESHOLD = ((1, 1) if quick else (24, 7)), 32, 0, 0.1
+torch.manual_seed(SEED)
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+# Data: uint8 pictures and class numbers per split; −1 is "never seen in training".
+small = {"known": 12, "open_classes": 4, "largest": 120, "val_per_class": 2, "test_per_class": 5}
+glyphs = make_glyphs(seed=SEED, **(small if quick else {}))
+names = list(dict.fromkeys(glyphs.table["label"][glyphs.table["split"] == "train"]))
+pixels, labels = {}, {}
+for split in ("train", "val", "test", "open"):
+    rows = np.flatnonzero(glyphs.table["split"] == split)
+    pixels[split] = torch.from_numpy(glyphs.images[rows]).permute(0, 3, 1, 2).to(device)
+    numbers = [names.index(name) if name in names else -1 for name in glyphs.table["label"].iloc[rows]]
+    labels[split] = torch.tensor(numbers, device=device)
+counts = labels["train"].bincount().cpu().numpy()
+augment = Augment(
+    DataConfig(32, 32, crop="padded", flip=False, jitter=0.0, mean=(0.5, 0.5, 0.5), std=(0.25, 0.25, 0.25))
+)
+
+# Stage 1 is backbone → direct feature → linear classifier; stage 2 puts the paper's boxes around them.
+backbone = Backbone("resnet10_half", image_size=32).to(device)
+channels, classes = backbone.channels, len(names)
+attention = Attention(channels, backbone.map_size, "modulated").to(device)
+direct_feature = DirectFeature(channels)
+linear = nn.Linear(channels, classes).to(device)
+meta = MetaEmbedding(
+    classes, channels, memory=True, selector=True, reachability=True,
+    coefficients="softmax", reachability_scale=10.0, constant_centroids=True,
+).to(device)  # fmt: skip
+cosine = CosineClassifier(channels, classes, scale=16.0, form="released").to(device)
+everything = nn.ModuleList([backbone, attention, linear, meta, cosine])
+
+
+def forward(images, stage):
+    """(logits, direct feature) of a batch."""
+    feature_map = backbone(images) if stage == 1 else attention(backbone(images))
+    direct = direct_feature(feature_map)
+    return (linear(direct) if stage == 1 else cosine(meta(direct).meta_embedding)), direct
+
+
+@torch.inference_mode()
+def apply(split, stage):
+    """(logits, direct features) of a whole split, centre-cropped."""
+    everything.eval()
+    parts = [forward(augment.evaluate(part), stage) for part in pixels[split].split(256)]
+    return torch.cat([logits for logits, _ in parts]), torch.cat([direct for _, direct in parts])
+
+
+def train(stage, sampler, groups):
+    """SGD with cosine learning rates; keeps the epoch that is best on validation images."""
+    optimizer = torch.optim.SGD(groups, momentum=0.9, weight_decay=5e-4)
+    steps = len(labels["train"]) // BATCH
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, EPOCHS[stage - 1])
+    best, kept = -1.0, None
+    for epoch in range(EPOCHS[stage - 1]):
+        everything.train()
+        rng = np.random.default_rng([SEED, stage, epoch])
+        order = sampler(labels["train"].cpu().numpy(), steps * BATCH, rng, images_per_class=4)
+        for batch in np.split(order, steps):
+            views = augment.train(pixels["train"][batch], rng, slice(BATCH), BATCH)
+            target = labels["train"][batch]
+            logits, direct = forward(views, stage)
+            loss = F.cross_entropy(logits, target)
+            if stage == 2:  # draws features to their own centroid, and centroids to their features
+                centroids = meta.memory.centroids
+                loss += discriminative_centroids_loss(
+                    direct, target, centroids, weight=0.01, repel=0.01, margin=10
+                )
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        schedule.step()
+        right = per_class_accuracy(apply("val", stage)[0].argmax(1), labels["val"], classes).nanmean()
+        print(f"stage {stage}, epoch {epoch + 1:2}: loss {loss.item():.3f}, validation {100 * right:.1f} %")
+        if right > best:
+            best, kept = right, {name: value.clone() for name, value in everything.state_dict().items()}
+    everything.load_state_dict(kept)
+
+
+def show(stage):
+    """Closed accuracy by shot group, and the open F-measure when unsure images are called unknown."""
+    logits, unseen = apply("test", stage)[0], apply("open", stage)[0]
+    accuracy = per_class_accuracy(logits.argmax(1).cpu(), labels["test"].cpu(), classes)
+    means = group_means(accuracy, shot_groups(counts))
+    probability, answer = torch.cat([logits, unseen]).softmax(dim=1).max(dim=1)
+    answer[probability < THRESHOLD] = -1
+    truth = torch.cat([labels["test"], labels["open"]])
+    words = [f"{name} {100 * value:.1f}" for name, value in means.items() if value is not None]
+    print(f"after stage {stage}: {', '.join(words)}; open F {f_measure(answer, truth):.3f}")
+
+
+began = time.monotonic()
+train(1, plain, [{"params": [*backbone.parameters(), *linear.parameters()], "lr": 0.1}])
+show(1)
+# The memory starts as the class means, and T_hal, which weighs its centroids, as the stage-1 classifier.
+features = apply("train", 1)[1]
+sums = torch.zeros(classes, channels, device=device).index_add_(0, labels["train"], features)
+meta.memory.start_from(sums / torch.from_numpy(counts).to(device)[:, None])
+meta.hallucinator.load_state_dict(linear.state_dict())
+heads = [*cosine.parameters(), *meta.hallucinator.parameters(), *meta.concept_selector.parameters()]
+train(
+    2, class_aware,
+    [
+        {"params": [*backbone.parameters(), *attention.parameters()], "lr": 0.02},
+        {"params": heads, "lr": 0.05},
+        {"params": [meta.memory.centroids], "lr": 0.01},
+    ],
+)  # fmt: skip
+show(2)
+print(f"{time.monotonic() - began:.0f} s on {device}")

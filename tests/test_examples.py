@@ -1,0 +1,34 @@
+"""The examples run as they are, in their quick form."""
+
+from __future__ import annotations
+
+import os
+import re
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+def test_own_photos(tmp_path, capsys):
+    example = runpy.run_path(str(EXAMPLES / "01_own_photos.py"))
+    photos = example["draw_photos"](tmp_path / "photos")
+    example["main"](photos, tmp_path / "run", recipe="glyphs", epochs=(1, 1), verbose=False)
+    printed = capsys.readouterr().out
+    assert "closed" in printed and "The least familiar images" in printed
+    table = pd.read_csv(tmp_path / "run" / "predictions.csv")
+    assert len(table) == len(list(photos.rglob("*.png"))) and table["error"].isna().all()
+
+
+def test_minimal_loop():
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / "02_minimal_loop.py", "--quick"],
+        env=os.environ | {"OMP_NUM_THREADS": "1"}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    for stage in (1, 2):
+        line = rf"after stage {stage}: many [\d.]+, medium [\d.]+, few [\d.]+, overall [\d.]+; open F 0\.\d+"
+        assert re.search(line, done.stdout), done.stdout
