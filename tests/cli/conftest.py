@@ -12,8 +12,18 @@ from tests.helpers.pictures import class_folders
 
 # The smallest network there is, one epoch a stage: a run takes about half a second.
 QUICK = (
-    "--recipe", "glyphs", "--backbone", "test_resnet", "--epochs", "1", "1",
-    "--set", "stage1.batch_size=8", "--set", "stage2.batch_size=8", "--cpu",
+    "--recipe",
+    "glyphs",
+    "--backbone",
+    "test_resnet",
+    "--epochs",
+    "1",
+    "1",
+    "--set",
+    "stage1.batch_size=8",
+    "--set",
+    "stage2.batch_size=8",
+    "--cpu",
 )
 
 
@@ -61,3 +71,14 @@ def photos(tmp_path_factory) -> Path:
     """A flat folder of class folders, with spaces and other alphabets in the names; read-only."""
     folder = tmp_path_factory.mktemp("data") / "my photos ñ"
     return class_folders(folder, {"cat": 9, "dög": 7, "雪 豹": 5, "unknown": 4}, size=16)
+
+
+@pytest.fixture
+def few_glyphs(monkeypatch):
+    """The embedded data made small: six known and two open characters."""
+    from oltr.data.curate import glyphs
+
+    real = glyphs.make_glyphs
+    few = {"known": 6, "open_classes": 2, "largest": 24, "smallest": 4}
+    few |= {"val_per_class": 3, "test_per_class": 4, "open_per_class": 6}
+    monkeypatch.setattr(glyphs, "make_glyphs", lambda **options: real(**options, **few))

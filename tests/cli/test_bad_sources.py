@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 
 import pytest
+
 from tests.cli.conftest import QUICK
 from tests.helpers.pictures import class_folders
 
@@ -68,10 +69,18 @@ def test_not_a_source(refuses, tmp_path):
 @pytest.mark.parametrize(
     ("rows", "head", "words"),
     [
-        ([row.rsplit(",", 1)[0] for row in GOOD], "path,label", ["lacks the column split", "It has: path, label"]),
+        (
+            [row.rsplit(",", 1)[0] for row in GOOD],
+            "path,label",
+            ["lacks the column split", "It has: path, label"],
+        ),
         (GOOD, "path,lable,split", ["lacks the column label", "'lable' → 'label'"]),
         ([row.replace(",", ";") for row in GOOD], "path;label;split", ["separate the columns with commas"]),
-        ([*GOOD, "a/0.png,a,test"], None, ["1 path in more than one split: a/0.png", "keep each image in one"]),
+        (
+            [*GOOD, "a/0.png,a,test"],
+            None,
+            ["1 path in more than one split: a/0.png", "keep each image in one"],
+        ),
         ([*GOOD, "./a/0.png,a,test"], None, ["more than one split"]),
         ([*GOOD, "a/0.png,a,train"], None, ["listed more than once: a/0.png"]),
         ([*GOOD, "c/0.png,zebra,test"], None, ["never saw: zebra", "the split `open`"]),
@@ -155,7 +164,11 @@ def test_an_image_that_cannot_be_read(oltr, images, tmp_path, content, reason):
     oltr("data", "pack", source, "--out", tmp_path / "x.pack").refused("1 of 8 images", str(victim), reason)
     assert not (tmp_path / "run").exists() and not list(tmp_path.glob("*x.pack*"))
     said = oltr("data", "check", source)
-    assert said.code == 2 and "a/1.png" in said.out and ("not there" if content == "gone" else reason) in said.out
+    assert (
+        said.code == 2
+        and "a/1.png" in said.out
+        and ("not there" if content == "gone" else reason) in said.out
+    )
 
 
 def test_other_data_for_a_trained_run(oltr, trained, images, tmp_path):

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from PIL import Image
+
 from tests.cli.conftest import QUICK
 from tests.helpers.pictures import class_folders, picture, write_picture
 
@@ -18,7 +19,12 @@ def test_a_flat_folder(oltr, photos, tmp_path, monkeypatch):
     said = oltr("train", photos, *QUICK)
     assert said.code == 0
     assert "overall" in said.out and "Split made for you" not in said.out
-    for note in ("Split made for you", "unknown/ is the open split", "stage 1: 1 epoch of", "run folder: runs/my photos"):
+    for note in (
+        "Split made for you",
+        "unknown/ is the open split",
+        "stage 1: 1 epoch of",
+        "run folder: runs/my photos",
+    ):
         assert note in said.err
     report = json.loads((tmp_path / "runs" / "my photos ñ-oltr" / "report.json").read_text())
     assert {row["name"] for row in report["per_class"]} == {"cat", "dög", "雪 豹"} and "open" in report
@@ -103,7 +109,9 @@ def test_without_test_images_the_model_is_still_kept(oltr, tmp_path):
     source = class_folders(tmp_path / "photos" / "train", {"a": 4, "b": 4}, size=16).parent
     said = oltr("train", source, *QUICK, "--out", tmp_path / "run")
     assert said.code == 0 and said.out == "" and "no test images" in said.err
-    assert (tmp_path / "run" / "model.safetensors").is_file() and not (tmp_path / "run" / "report.json").exists()
+    assert (tmp_path / "run" / "model.safetensors").is_file() and not (
+        tmp_path / "run" / "report.json"
+    ).exists()
 
 
 def test_stage_one_taken_over(oltr, pack, trained, tmp_path):
@@ -135,7 +143,9 @@ def test_a_finished_run_shows_its_result_again(oltr, pack, trained, tmp_path, op
 def test_resuming_with_another_configuration(oltr, pack, trained, tmp_path):
     run = shutil.copytree(trained["oltr"], tmp_path / "run")
     command = ("train", pack, *QUICK, "--out", run, "--resume")
-    oltr(*command, "--set", "stage2.lr=0.5", "--seed", "3").refused("stage2.lr: ", "seed: 0 → 3", "a new --out")
+    oltr(*command, "--set", "stage2.lr=0.5", "--seed", "3").refused(
+        "stage2.lr: ", "seed: 0 → 3", "a new --out"
+    )
     oltr(*command, "--method", "plain").refused("method: oltr → plain")
     (run / "checkpoints" / "last.pt").write_bytes(b"half")
     oltr(*command).refused("last.pt cannot be read")

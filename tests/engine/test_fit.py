@@ -157,7 +157,7 @@ def test_a_full_disk_keeps_the_checkpoint_before(pack, tmp_path, monkeypatch):
         return real(self, content)
 
     monkeypatch.setattr(Path, "write_bytes", write_bytes)
-    with pytest.raises(UserError, match="No space left on device. What was there before is kept"):
+    with pytest.raises(UserError, match=r"No space left on device\. What was there before is kept"):
         run(tiny_config(), pack, tmp_path / "run")
     folder = RunFolder(tmp_path / "run")
     assert torch.load(folder.last, weights_only=True)["epoch"] == 1

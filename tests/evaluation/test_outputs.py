@@ -76,7 +76,7 @@ def test_a_failed_write_leaves_the_old_file_alone(tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, "no space left on device")
 
     monkeypatch.setattr(Path, "write_bytes", half)
-    with pytest.raises(UserError, match="no space left on device. What was there before is kept"):
+    with pytest.raises(UserError, match=r"no space left on device\. What was there before is kept"):
         some().save(path)
     assert path.read_bytes() == before
     assert [entry.name for entry in tmp_path.iterdir()] == ["test.safetensors"]

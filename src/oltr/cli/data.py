@@ -139,8 +139,13 @@ def longtail(
     original = read_source(source, root, make_split=False)
     _refuse_pack(original, "made long-tailed")
     manifest = make_longtail(
-        original, alpha=alpha, imbalance=imbalance, largest=largest, smallest=smallest,
-        open_classes=open_classes, seed=seed,
+        original,
+        alpha=alpha,
+        imbalance=imbalance,
+        largest=largest,
+        smallest=smallest,
+        open_classes=open_classes,
+        seed=seed,
     )
     profile = f"Pareto, α = {alpha:g}" if imbalance is None else f"exponential, imbalance {imbalance:g}"
     curated = Curated("longtail", manifest, source, (f"{profile}.", *manifest.notes), seed)

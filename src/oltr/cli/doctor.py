@@ -5,8 +5,17 @@ from __future__ import annotations
 from oltr.cli.options import Json, print_json
 
 NEEDED = (
-    "torch", "torchvision", "timm", "lightning", "torchmetrics", "PIL", "pandas", "pyarrow", "sklearn",
-    "matplotlib", "safetensors",
+    "torch",
+    "torchvision",
+    "timm",
+    "lightning",
+    "torchmetrics",
+    "PIL",
+    "pandas",
+    "pyarrow",
+    "sklearn",
+    "matplotlib",
+    "safetensors",
 )
 
 

@@ -29,8 +29,17 @@ VERBS = {
 
 # Faults of disks and permissions, as against ours.
 _OF_THE_MACHINE = (
-    errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS, errno.EIO,
-    errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EMFILE,
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EACCES,
+    errno.EPERM,
+    errno.EROFS,
+    errno.EIO,
+    errno.ENOTDIR,
+    errno.EISDIR,
+    errno.ENAMETOOLONG,
+    errno.ELOOP,
+    errno.EMFILE,
 )
 _AFTER_STOP = {
     "train": "Stopped. The epochs that were finished are kept; the same command with --resume goes on.",

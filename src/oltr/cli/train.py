@@ -68,7 +68,13 @@ def train(
 
     console = Console()
     config = configure(
-        recipe, method, backbone=backbone, weights=weights, image_size=image_size, epochs=epochs, seed=seed,
+        recipe,
+        method,
+        backbone=backbone,
+        weights=weights,
+        image_size=image_size,
+        epochs=epochs,
+        seed=seed,
         changes=changes,
     )
     for name, number, least in (("--devices", devices, 1), ("--nodes", nodes, 1), ("--workers", workers, 0)):
@@ -86,7 +92,11 @@ def train(
         _tell_plan(config, manifest, out, as_json)
         return
     options = FitOptions(
-        resume=resume, stage1_from=stage1_from, devices=devices, nodes=nodes, tensorboard=tensorboard,
+        resume=resume,
+        stage1_from=stage1_from,
+        devices=devices,
+        nodes=nodes,
+        tensorboard=tensorboard,
         accelerator="cpu" if cpu else "auto",
     )
     if workers is not None:

@@ -89,5 +89,5 @@ def _read_table(path: Path) -> pd.DataFrame:
     except UnicodeDecodeError as error:
         reason = f"it is not UTF-8 text (byte {error.start})"
     except (OSError, ValueError) as error:  # pandas' and pyarrow's parsing errors are ValueErrors
-        reason = " ".join(str(error).split())
+        reason = " ".join(str(error).split()).removeprefix("Error tokenizing data. C error: ").rstrip(".")
     raise UserError(f"{path} cannot be read as a manifest: {reason}.", f"A source is {FORMS}.")

@@ -14,7 +14,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from oltr.data.wording import Caution
 
 EPOCH_LINE = (
-    "{stage:>5} {epoch:>9} {loss:>8} {many:>7} {medium:>7} {few:>7} {overall:>8} {open_f:>7} {rate:>9} {left:>9}"
+    "{stage:>5} {epoch:>9} {loss:>8} {many:>7} {medium:>7} {few:>7} {overall:>8} {open_f:>7} "
+    "{rate:>9} {left:>9}"
 )
 
 

@@ -31,7 +31,7 @@ _FREE = ("recipe",)
 
 
 class RunFolder:
-    """`runs/NAME/`: run.yaml, classes.json, model.safetensors, metrics.csv, report.json, outputs/, checkpoints/."""
+    """`runs/NAME/`: run.yaml, classes.json, model.safetensors, metrics.csv, report.json and two folders."""
 
     def __init__(self, path: str | Path):
         self.path = Path(path)
@@ -175,7 +175,7 @@ class RunFolder:
             ) from None
 
     def write_metrics(self, history: list[dict[str, Any]]) -> None:
-        """metrics.csv from the epochs so far, written anew each time, so that a resumed run has no row twice."""
+        """metrics.csv from the epochs so far, written anew each time: a resumed run has no row twice."""
         with whole(self.metrics) as part, part.open("w", newline="", encoding="utf-8") as file:
             table = csv.DictWriter(file, fieldnames=list(history[0]))
             table.writeheader()

@@ -181,7 +181,7 @@ class Task(LightningModule):
 
 
 def watched(images: dict[str, Images]) -> list[str]:
-    """The splits looked at after each epoch: validation, and as many open images; nothing is chosen by the latter."""
+    """The splits looked at after each epoch: validation, and as many open images, which choose nothing."""
     if "val" not in images:
         return []
     return ["val", "open"] if "open" in images else ["val"]

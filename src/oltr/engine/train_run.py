@@ -31,7 +31,7 @@ def train_run(
     options: FitOptions,
     source: str = "",
 ) -> Report | None:
-    """Train, cache the outputs, write report.json; None where there are no test images, and on helper processes."""
+    """Train, cache the outputs, write report.json; None without test images, and on helper processes."""
     folder, config = RunFolder(out), as_packed(config, manifest)
     network, images = fit(config, manifest, out, console, options, source)
     outputs = collect(network, images, config, training_device(options), console)

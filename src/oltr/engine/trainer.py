@@ -18,8 +18,14 @@ if TYPE_CHECKING:
 
 
 def make_trainer(
-    precision: str, device: torch.device, options: FitOptions, folder: Path, stage: int, epochs: int,
-    *, validate: bool,
+    precision: str,
+    device: torch.device,
+    options: FitOptions,
+    folder: Path,
+    stage: int,
+    epochs: int,
+    *,
+    validate: bool,
 ) -> Trainer:
     """A trainer for `epochs` epochs of a stage, on the devices that the options ask for."""
     for name in ("lightning.pytorch", "lightning.fabric", "lightning"):

@@ -1,0 +1,74 @@
+"""`oltr demo`: the whole story, on a set made small."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from oltr.engine.task import Task
+
+METHODS = ("plain", "class-aware", "oltr")
+
+
+@pytest.fixture(autouse=True)
+def small(few_glyphs):
+    """None of these tests draws the whole set."""
+
+
+def test_the_demo_ends_with_its_table(oltr, tmp_path):
+    said = oltr("demo", "--epochs", "1", "1", "--out", tmp_path)
+    assert said.code == 0, said.err
+    assert said.out.count("\nplain ") == said.out.count("\nclass-aware ") == said.out.count("\noltr ") == 2
+    assert "--unknown-rate" in said.out
+    assert said.err.count("stage 1: ") == 1  # trained once and shared
+    reports = [json.loads((tmp_path / method / "report.json").read_text()) for method in METHODS]
+    assert [report["method"] for report in reports] == list(METHODS)
+    assert (tmp_path / "glyphs.png").read_bytes()[:4] == b"\x89PNG"
+    assert not list(tmp_path.rglob("*.part"))
+
+
+def test_a_finished_demo_shows_its_numbers_again(oltr, tmp_path):
+    first = oltr("demo", "--epochs", "1", "1", "--out", tmp_path, "--json")
+    assert set(json.loads(first.out)) == {"default", "unknown_rate_0.05"}
+    assert oltr("evaluate", tmp_path / "oltr", "--threshold", "0.9").code == 0  # leaves another report.json
+    again = oltr("demo", "--epochs", "1", "1", "--out", tmp_path, "--json")
+    assert again.out == first.out and "stage" not in again.err
+
+
+def test_another_demo_in_the_same_folder_is_refused(oltr, tmp_path):
+    assert oltr("demo", "--epochs", "1", "1", "--out", tmp_path).code == 0
+    oltr("demo", "--epochs", "2", "1", "--out", tmp_path).refused("stage1.epochs: 1 → 2")
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [("--epochs 0 0", "trains nothing"), ("--epochs 1 1 1", "3 numbers"), ("--seed -1", "seed is -1")],
+)
+def test_bad_options(oltr, tmp_path, words, answer):
+    oltr("demo", "--out", tmp_path / "demo", *words.split()).refused(answer)
+    assert not (tmp_path / "demo").exists()
+
+
+@pytest.mark.parametrize("at", [1, 3, 7])
+def test_ctrl_c_and_on(oltr, tmp_path, monkeypatch, at):
+    steps, real = [], Task.training_step
+
+    def stop(self, batch, index):
+        steps.append(index)
+        if len(steps) == at:
+            raise KeyboardInterrupt
+        return real(self, batch, index)
+
+    monkeypatch.setattr(Task, "training_step", stop)
+    said = oltr("demo", "--epochs", "1", "1", "--out", tmp_path / "stopped")
+    assert said.code == 130 and said.out == "" and "oltr demo" in said.err and "Traceback" not in said.err
+    assert not list(tmp_path.rglob("*.part"))
+    on = oltr("demo", "--epochs", "1", "1", "--out", tmp_path / "stopped", "--json")
+    whole = oltr("demo", "--epochs", "1", "1", "--out", tmp_path / "whole", "--json")
+
+    def numbers(said):
+        reports = json.loads(said.out)["default"]
+        return {method: (report["closed"], report["open"]) for method, report in reports.items()}
+
+    assert on.code == whole.code == 0 and numbers(on) == numbers(whole)

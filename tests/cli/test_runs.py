@@ -1,0 +1,126 @@
+"""`evaluate` and `compare` on good runs and on damaged ones; results alone on standard output."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+from tests.helpers.tiny import tiny_pack
+
+
+@pytest.fixture
+def run(trained, tmp_path):
+    """A run that may be spoilt."""
+    return shutil.copytree(trained["oltr"], tmp_path / "run")
+
+
+def test_evaluate_rewrites_the_report(oltr, run):
+    assert oltr("evaluate", run).code == 0
+    before = json.loads((run / "report.json").read_text())
+    said = oltr(
+        "evaluate", run, "--score", "reachability", "--unknown-rate", "0.2", "--shots", "released", "--json"
+    )
+    after = json.loads(said.out)
+    assert said.code == 0 and said.err == ""
+    assert after == json.loads((run / "report.json").read_text())
+    assert (before["open"]["score"], after["open"]["score"]) == ("softmax", "reachability")
+    assert after["open"]["unknown_rate"] == 0.2 and after["closed"]["overall"] == before["closed"]["overall"]
+
+
+def test_evaluate_on_a_source_changes_nothing(oltr, run, pack):
+    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    said = oltr("evaluate", run, "--source", pack, "--threshold", "0.3", "--json")
+    assert said.code == 0 and json.loads(said.out)["open"]["threshold"] == 0.3
+    assert before == {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+
+
+def test_evaluate_shows_tables(oltr, run):
+    said = oltr("evaluate", run, "--per-class", "3", "--markdown")
+    assert said.out.count("|:--|") == 2 and "3 of 6 classes" in said.out
+    assert "│" in oltr("evaluate", run).out
+
+
+def test_compare(oltr, trained):
+    said = oltr("compare", trained["plain"], trained["oltr"])
+    assert said.code == 0 and said.err == "" and "plain" in said.out and "oltr" in said.out
+    assert set(json.loads(oltr("compare", *trained.values(), "--json").out)) == {"plain", "oltr"}
+    assert oltr("compare", *trained.values(), "--markdown").out.count("\n| ") == 3
+
+
+def test_compare_nothing(oltr, trained, tmp_path, pack):
+    oltr("compare").refused("No run folder was given")
+    oltr("compare", tmp_path / "nowhere").refused("no run folder")
+    oltr("compare", pack).refused("is not a run folder")
+    oltr("compare", trained["oltr"].parent).refused("the runs inside it", str(trained["plain"]))
+
+
+@pytest.mark.parametrize("verb", ["evaluate", "compare"])
+def test_not_a_run(oltr, verb, tmp_path, pack):
+    for place in (tmp_path, pack, tmp_path / "nowhere"):
+        oltr(verb, place).refused(str(place))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "answer"),
+    [
+        ("run.yaml", b"a: [", "run.yaml is not valid YAML"),
+        ("run.yaml", b"", "run.yaml is not whole"),
+        ("run.yaml", b"config: {}", "run.yaml is not whole"),
+        ("run.yaml", None, "It has no run.yaml"),
+        ("classes.json", b"{", "classes.json cannot be read"),
+        ("classes.json", b"[1]", "classes.json cannot be read"),
+        ("classes.json", b"[]", "classes.json cannot be read"),
+        ("classes.json", None, "classes.json cannot be read"),
+        ("outputs/test.safetensors", b"cut", "test.safetensors cannot be read"),
+        ("outputs/test.safetensors", None, "--source SOURCE"),
+    ],
+)
+def test_evaluate_a_damaged_run(oltr, run, name, content, answer):
+    (run / name).unlink()
+    if content is not None:
+        (run / name).write_bytes(content)
+    report = (run / "report.json").read_bytes()
+    oltr("evaluate", run).refused(answer)
+    assert (run / "report.json").read_bytes() == report
+
+
+@pytest.mark.parametrize(("content", "answer"), [(b"cut", "is not whole"), (None, "is missing")])
+def test_evaluate_without_a_whole_model(oltr, run, pack, content, answer):
+    (run / "model.safetensors").unlink()
+    if content is not None:
+        (run / "model.safetensors").write_bytes(content)
+    oltr("evaluate", run, "--source", pack).refused("model.safetensors", answer)
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"schema": 1}', '{"schema": 99}', None])
+def test_compare_a_damaged_report(oltr, run, trained, content):
+    (run / "report.json").unlink()
+    if content is not None:
+        (run / "report.json").write_text(content)
+    oltr("compare", trained["plain"], run).refused(str(run), "oltr evaluate")
+    assert oltr("evaluate", run).code == 0  # which mends it
+    assert oltr("compare", trained["plain"], run).code == 0
+
+
+def test_other_images_of_the_same_classes(oltr, run, tmp_path):
+    other = tiny_pack(tmp_path / "other", seed=0)
+    assert oltr("evaluate", run, "--source", other).code == 0
+
+
+def test_listings(oltr):
+    methods, recipes = oltr("methods"), oltr("recipes")
+    assert methods.code == recipes.code == 0
+    assert all(name in methods.out for name in ("plain", "class-aware", "oltr", "oltr-paper", "reachability"))
+    assert all(name in recipes.out for name in ("photos", "glyphs", "imagenet-lt"))
+    assert set(json.loads(oltr("methods", "--json").out)) == {"methods", "scores"}
+    assert "glyphs" in json.loads(oltr("recipes", "--json").out)
+    assert "stage1" in oltr("recipes", "imagenet-lt").out
+
+
+def test_doctor(oltr):
+    said = oltr("doctor")
+    assert said.code == 0 and "torch" in said.out and "all is there" in said.out
+    facts = json.loads(oltr("doctor", "--json").out)
+    assert facts["problems"] == [] and facts["cores"] >= 1
