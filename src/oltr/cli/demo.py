@@ -38,7 +38,8 @@ def demo(out: Path = Path("runs/demo"), seed: int = 0, epochs: Epochs = (), as_j
 
     console, began = Console(), time.monotonic()
     configs = {method: configure("glyphs", method, epochs=epochs, seed=seed) for method in METHODS}
-    manifest = open_pack(_draw(out, seed, console)).manifest
+    pack = _draw(out, seed, console)
+    manifest = open_pack(pack).manifest
     reports = {}
     for method, config in configs.items():
         folder = out / method
@@ -51,7 +52,7 @@ def demo(out: Path = Path("runs/demo"), seed: int = 0, epochs: Epochs = (), as_j
         # Stage 1 is the same for all: the first run trains it, the others take it over.
         shared = None if method == METHODS[0] else out / METHODS[0]
         options = FitOptions(resume=(folder / "run.yaml").is_file(), stage1_from=shared)
-        report = train_run(config, manifest, folder, console, options, str(out / "glyphs.pack"))
+        report = train_run(config, manifest, folder, console, options, str(pack))
         assert report is not None
         reports[method] = report
     careful = {}
@@ -81,7 +82,7 @@ def _draw(out: Path, seed: int, console: Console) -> Path:
     from oltr.data.store import write_pack_from
     from oltr.files import whole
 
-    path = out / "glyphs.pack"
+    path = out / f"glyphs-{seed}.pack"
     if path.is_file():
         return path
     with console.progress("drawing glyphs") as progress:

@@ -191,6 +191,8 @@ class _Run:
 
     def _run_epochs(self, number: int, network: Network, done: int, saved: dict[str, Any] | None) -> None:
         stage = self.config.stage(number)
+        if self.device.type == "cpu":
+            network.to(memory_format=torch.channels_last)  # a tenth quicker there
         batch = batch_size(stage, len(self.images["train"]))
         with self.console.progress(f"stage {number}") as bar:
             began = time.monotonic()
