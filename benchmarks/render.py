@@ -47,7 +47,7 @@ def demo_table(results: dict) -> str:
     """The two tables that the demo ends with, for its default seed."""
     row = next(row for row in results["rows"] if row["seed"] == 0)
     texts = [
-        comparison({name: Report(report) for name, report in row[kind].items()}).text()
+        comparison({name: Report(report | {"per_class": []}) for name, report in row[kind].items()}).text()
         for kind in row
         if kind not in ("seed", "wall_seconds")
     ]
