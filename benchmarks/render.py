@@ -99,6 +99,11 @@ def cifar_section(results: dict) -> str:
         body.append(f"| {method} | {seeds} | " + " | ".join(cells) + " |")
     sources = {row["method"]: (row.get("expect") or {}).get("source") for row in results["rows"]}
     notes = [f"- {method}: published by {source}" for method, source in sources.items() if source]
+    notes += [
+        f"- {row['method']}, seed {row['seed']}: {row['hardware']}"
+        for row in results["rows"]
+        if row.get("hardware", results["hardware"]) != results["hardware"]
+    ]
     return "\n\n".join(lines) + "\n" + "\n".join(body) + "\n\n" + "\n".join(notes)
 
 
