@@ -14,11 +14,12 @@ from safetensors.torch import load_file
 
 from oltr.data.store import open_pack
 from oltr.engine.console import Console
+from oltr.engine.evaluate_run import outputs_on
 from oltr.engine.fit import FitOptions, fit
 from oltr.engine.run_folder import RunFolder
 from oltr.engine.train_run import train_run
 from oltr.errors import UserError
-from tests.helpers.tiny import tiny_config
+from tests.helpers.tiny import tiny_config, tiny_pack
 
 
 def run(config, pack, out, **options):
@@ -187,3 +188,10 @@ def test_run_yaml_is_plain_yaml(pack, tmp_path):
     kept = yaml.safe_load((tmp_path / "run" / "run.yaml").read_text())
     assert RunFolder(tmp_path / "run").config() == tiny_config()
     assert kept["config"]["data"]["mean"] == [0.5, 0.5, 0.5]
+
+
+def test_a_pack_of_another_size_is_refused_in_evaluation(pack, tmp_path):
+    run(tiny_config("plain", epochs=(1, 1)), pack, tmp_path / "run")
+    larger = open_pack(tiny_pack(tmp_path / "larger", size=40)).manifest
+    with pytest.raises(UserError, match="40 px, the run learned from 32 px"):
+        outputs_on(RunFolder(tmp_path / "run"), larger, Console(quiet=True))

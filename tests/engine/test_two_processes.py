@@ -10,7 +10,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from oltr.data.store import open_pack
+from oltr.data.manifest import Manifest
+from oltr.data.store import open_pack, write_pack_from
 from oltr.engine.run_folder import RunFolder
 from oltr.evaluation.outputs import Outputs
 
@@ -74,3 +75,15 @@ def test_weights_memory_and_outputs_match(pack, tmp_path, method):
         )
         assert torch.equal(a.labels, b.labels)
         assert torch.allclose(a.logits, b.logits, atol=5e-3)
+
+
+def test_a_split_with_fewer_images_than_processes(pack, tmp_path):
+    manifest = open_pack(pack).manifest
+    open_rows = manifest.positions("open")
+    # All but one open image become training images of an old class: a pack is read by row, so rows stay.
+    table = manifest.table.copy()
+    table.loc[open_rows[1:], ["label", "split"]] = [manifest.classes[0], "train"]
+    images = open_pack(pack).images
+    small = write_pack_from(Manifest.build(table, tmp_path), images, 32, tmp_path / "small.pack")
+    train(small, tmp_path / "run", 2, "plain")
+    assert len(Outputs.load(RunFolder(tmp_path / "run").outputs / "open.safetensors")) == 1

@@ -12,8 +12,8 @@ from oltr.data.store import open_pack, write_pack_from
 from oltr.engine.configure import configure
 
 
-def tiny_pack(folder: Path, seed: int = 0) -> Path:
-    """Six known and two open characters at 32 px, 64 training images, as a pack."""
+def tiny_pack(folder: Path, seed: int = 0, size: int = 32) -> Path:
+    """Six known and two open characters, 64 training images, as a pack."""
     glyphs = make_glyphs(
         known=6,
         open_classes=2,
@@ -23,9 +23,10 @@ def tiny_pack(folder: Path, seed: int = 0) -> Path:
         test_per_class=4,
         open_per_class=6,
         seed=seed,
+        size=size,
     )
     folder.mkdir(parents=True, exist_ok=True)
-    return write_pack_from(Manifest.build(glyphs.table, folder), glyphs.images, 32, folder / "tiny.pack")
+    return write_pack_from(Manifest.build(glyphs.table, folder), glyphs.images, size, folder / "tiny.pack")
 
 
 def tiny_manifest(folder: Path, seed: int = 0) -> Manifest:

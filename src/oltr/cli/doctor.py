@@ -16,6 +16,8 @@ NEEDED = (
     "sklearn",
     "matplotlib",
     "safetensors",
+    "yaml",
+    "rich",
 )
 
 
@@ -25,17 +27,18 @@ def doctor(as_json: Json = False) -> int:
     import shutil
     from importlib import import_module
 
-    from oltr.engine.run_folder import hardware, versions
-
-    found: dict[str, object] = dict(versions())
+    found: dict[str, object] = {}
     problems = []
     for module in NEEDED:
         try:
             import_module(module)
         except Exception as problem:  # a broken install fails in its own ways
             problems.append(f"{module} cannot be imported: {problem}")
+    if not problems:
+        from oltr.engine.run_folder import hardware, versions
+
+        found |= versions() | {"device": hardware()}
     found |= {
-        "device": hardware(),
         "cores": os.cpu_count(),
         "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
         "free_disk_gib": round(shutil.disk_usage(".").free / 2**30, 1),

@@ -20,11 +20,12 @@ EPOCH_LINE = (
 
 
 def process_rank() -> int:
-    """This process's number before the processes have met; 0 when there is one."""
-    for name in ("RANK", "SLURM_PROCID", "LOCAL_RANK"):
-        if name in os.environ:
-            return int(os.environ[name])
-    return 0
+    """0 on the one process that speaks and writes, also before the processes have met."""
+    if "RANK" in os.environ:  # torchrun
+        return int(os.environ["RANK"])
+    if "LOCAL_RANK" in os.environ:  # a helper that Lightning started, which may inherit a SLURM_PROCID of 0
+        return int(os.environ["LOCAL_RANK"]) or int(os.environ.get("NODE_RANK", 0))
+    return int(os.environ.get("SLURM_PROCID", 0))
 
 
 class Console:

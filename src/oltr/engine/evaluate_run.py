@@ -11,8 +11,10 @@ from oltr.config import RunConfig
 from oltr.data.augment import Augment
 from oltr.data.feed import Images, open_images
 from oltr.data.manifest import Manifest
+from oltr.data.store import open_pack
 from oltr.engine.build import build_method, build_network
 from oltr.engine.console import Console, process_rank
+from oltr.engine.fit import FitOptions
 from oltr.engine.infer import collect_outputs
 from oltr.engine.run_folder import RunFolder
 from oltr.errors import UserError
@@ -40,7 +42,12 @@ def load_network(folder: RunFolder) -> Network:
 
 
 def collect(
-    network: Network, images: Mapping[str, Images], config: RunConfig, device: torch.device, console: Console
+    network: Network,
+    images: Mapping[str, Images],
+    config: RunConfig,
+    device: torch.device,
+    console: Console,
+    workers: int,
 ) -> dict[str, Outputs]:
     """Outputs of the evaluation splits there are."""
     outputs, augment = {}, Augment(config.data)
@@ -48,7 +55,13 @@ def collect(
     for split in (s for s in SPLITS if s in images and len(images[s])):
         with console.progress(f"evaluating {split}") as progress:
             outputs[split] = collect_outputs(
-                network, images[split], augment, device, precision=config.precision, progress=progress
+                network,
+                images[split],
+                augment,
+                device,
+                precision=config.precision,
+                workers=workers,
+                progress=progress,
             )
     return outputs
 
@@ -87,6 +100,11 @@ def outputs_on(folder: RunFolder, manifest: Manifest, console: Console) -> dict[
             f"The first: {', '.join(strangers[:5])}",
             "move their images to the open split",
         )
+    if manifest.pack is not None and (size := open_pack(manifest.pack).size) != config.data.stored_size:
+        raise UserError(
+            f"{manifest.pack} holds images of {size} px, the run learned from {config.data.stored_size} px.",
+            try_this=f"oltr data pack SOURCE --size {config.data.stored_size}",
+        )
     device = best_device()
     with console.progress("reading images") as progress:
         images = open_images(
@@ -94,7 +112,7 @@ def outputs_on(folder: RunFolder, manifest: Manifest, console: Console) -> dict[
         )
     numbers = {name: number for number, name in enumerate(names)}
     translate = torch.tensor([numbers.get(name, -1) for name in manifest.classes] or [-1])
-    outputs = collect(load_network(folder), images, config, device, console)
+    outputs = collect(load_network(folder), images, config, device, console, FitOptions().workers)
     return {
         split: values if split == "open" else _relabelled(values, translate)
         for split, values in outputs.items()

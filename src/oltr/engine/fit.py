@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from timm.layers import convert_sync_batchnorm
 
 from oltr.config import RunConfig
 from oltr.data.feed import Images, batch_size, open_images
@@ -72,7 +73,7 @@ def fit(
     run = _Run(config, method, folder, images, console, options, device)
     try:
         if process_rank() == 0 and not going_on:
-            folder.begin(config, manifest, source)
+            folder.begin(config, manifest, source, device)
         network = run.train()
     except BaseException:
         if process_rank() == 0 and not going_on and not folder.last.is_file():
@@ -155,11 +156,11 @@ class _Run:
         assert self.options.stage1_from is not None
         other = RunFolder(self.options.stage1_from)
         theirs, ours = other.config(), self.config
-        same = ("backbone", "weights", "data", "stage1", "keep", "seed")
+        same = ("backbone", "weights", "data", "stage1", "keep", "precision", "seed")
         wrong = [name for name in same if getattr(theirs, name) != getattr(ours, name)]
         if build_method(theirs, self.method.train_counts).first_stage != self.method.first_stage:
             wrong.append("method")
-        if other.run()["data"] != self.folder.run()["data"]:
+        if process_rank() == 0 and other.run()["data"] != self.folder.run()["data"]:
             wrong.append("images")
         if wrong:
             raise UserError(f"Stage 1 of {other.path} cannot be shared.", f"Different: {', '.join(wrong)}.")
@@ -187,12 +188,16 @@ class _Run:
         wait_for_all()
         if process_rank() == 0:
             self.folder.save_weights(self.folder.stage_weights(number), network.state_dict())
-            self.folder.best.unlink(missing_ok=True)
+            if done < stage.epochs:  # only then have the processes met, and all have read it
+                self.folder.best.unlink(missing_ok=True)
 
     def _run_epochs(self, number: int, network: Network, done: int, saved: dict[str, Any] | None) -> None:
         stage = self.config.stage(number)
         if self.device.type == "cpu":
             network.to(memory_format=torch.channels_last)  # a tenth quicker there
+        elif self.options.devices * self.options.nodes > 1:
+            # timm's conversion, since torch's drops the activation inside timm's batch norms.
+            network = convert_sync_batchnorm(network)
         batch = batch_size(stage, len(self.images["train"]))
         with self.console.progress(f"stage {number}") as bar:
             began = time.monotonic()
@@ -243,7 +248,8 @@ class _Run:
                 task.augment,
                 self.device,
                 self.method.num_classes,
-                self.config.precision,
+                precision=self.config.precision,
+                workers=self.options.workers,
             )
 
         self.method.begin(task.number, task.network, means)

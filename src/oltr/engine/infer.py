@@ -65,8 +65,9 @@ def _interleaved(mine: dict[str, Tensor]) -> dict[str, Tensor]:
         return mine
     every: list[Any] = [None] * world_size()
     dist.all_gather_object(every, mine)
-    total = sum(len(part["labels"]) for part in every)
-    whole = {name: tensor.new_empty((total, *tensor.shape[1:])) for name, tensor in mine.items()}
+    total = sum(len(part["labels"]) for part in every if part)
+    # The first process has an image if any has; one that has none sends nothing.
+    whole = {name: tensor.new_empty((total, *tensor.shape[1:])) for name, tensor in every[0].items()}
     for number, part in enumerate(every):
         for name, tensor in part.items():
             whole[name][number :: world_size()] = tensor
@@ -75,14 +76,21 @@ def _interleaved(mine: dict[str, Tensor]) -> dict[str, Tensor]:
 
 @torch.no_grad()
 def class_means(
-    network: Network, images: Images, augment: Augment, device: torch.device, num_classes: int, precision: str
+    network: Network,
+    images: Images,
+    augment: Augment,
+    device: torch.device,
+    num_classes: int,
+    *,
+    precision: str,
+    workers: int = 0,
 ) -> Tensor:
     """Mean direct feature of each class over the training images, centre-cropped: K×D."""
     was_training = network.training
     network.eval()
     sums: Tensor | None = None
     counts = torch.zeros(num_classes, device=device)
-    for pixels, labels in EvalBatches(images, augment, 256, device, 0):
+    for pixels, labels in EvalBatches(images, augment, 256, device, workers):
         with autocast(device, precision):
             features = network(pixels).direct_feature.float()
         if sums is None:

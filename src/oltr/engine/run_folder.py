@@ -19,7 +19,6 @@ from safetensors.torch import load_file, save
 import oltr
 from oltr.config import RunConfig, build
 from oltr.data.manifest import Manifest
-from oltr.data.wording import count
 from oltr.errors import UserError
 from oltr.evaluation.shots import shot_groups
 from oltr.files import whole
@@ -58,7 +57,7 @@ class RunFolder:
                 "--resume to go on with it, or another --out" if holds_run else "another --out",
             )
 
-    def begin(self, config: RunConfig, manifest: Manifest, source: str) -> None:
+    def begin(self, config: RunConfig, manifest: Manifest, source: str, device: torch.device) -> None:
         """Start a new run here; a folder that holds something else is left alone."""
         self.check_free()
         counts = manifest.train_counts()
@@ -73,7 +72,7 @@ class RunFolder:
                 "source": source,
                 "data": {"fingerprint": manifest.fingerprint(), "images": manifest.sizes()},
                 "versions": versions(),
-                "hardware": hardware(),
+                "hardware": hardware(device),
                 "finished": False,
                 "train_seconds": 0.0,
             }
@@ -194,11 +193,12 @@ def versions() -> dict[str, str]:
     return own | {package: metadata.version(package) for package in _PACKAGES}
 
 
-def hardware() -> str:
-    """The device a run uses, in words."""
-    if torch.cuda.is_available():
-        return torch.cuda.get_device_name()
-    return f"{platform.machine()} CPU, {count(torch.get_num_threads(), 'thread')}"
+def hardware(device: torch.device | None = None) -> str:
+    """The device a run uses, or the best there is, in words."""
+    kind = device.type if device is not None else "cuda" if torch.cuda.is_available() else "cpu"
+    if kind == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"{platform.machine()} CPU, {torch.get_num_threads()} threads"
 
 
 def differences(old: dict[str, Any], new: dict[str, Any], place: str = "") -> list[str]:

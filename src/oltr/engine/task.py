@@ -54,6 +54,7 @@ class Task(LightningModule):
         self.on_start, self.on_step, self.on_epoch = on_start, on_step, on_epoch
         self.shot_accuracy = ShotAccuracy(method.train_counts.numpy(), config.shots)
         self.open_f = OpenF(WATCHED_THRESHOLD)
+        self.allow_zero_length_dataloader_with_multiple_devices = True  # fewer val images than processes
         self.row: dict[str, Any] = {}
         self._latest: tuple[Output, Tensor] | None = None
         # Before the processes are joined: each waits for the gradient of everything that learns.

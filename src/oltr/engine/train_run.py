@@ -34,7 +34,7 @@ def train_run(
     """Train, cache the outputs, write report.json; None without test images, and on helper processes."""
     folder, config = RunFolder(out), as_packed(config, manifest)
     network, images = fit(config, manifest, out, console, options, source)
-    outputs = collect(network, images, config, training_device(options), console)
+    outputs = collect(network, images, config, training_device(options), console, options.workers)
     save_outputs(folder, outputs)
     if "test" not in outputs or process_rank() > 0:
         return None

@@ -40,7 +40,6 @@ def make_trainer(
         devices=options.devices,
         num_nodes=options.nodes,
         strategy="ddp" if several else "auto",
-        sync_batchnorm=several and on_gpu,
         precision="bf16-mixed" if low else "32-true",
         max_epochs=epochs,
         deterministic="warn",
