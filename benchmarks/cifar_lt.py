@@ -42,7 +42,7 @@ def run(job: Job) -> dict:
     from oltr.engine.configure import configure
     from oltr.engine.console import Console
     from oltr.engine.evaluate_run import cached_outputs, make_report
-    from oltr.engine.fit import FitOptions
+    from oltr.engine.options import FitOptions
     from oltr.engine.run_folder import RunFolder
     from oltr.engine.train_run import train_run
 

@@ -18,7 +18,7 @@ from oltr.data.sources import read_source
 from oltr.engine.configure import configure
 from oltr.engine.console import Console
 from oltr.engine.evaluate_run import best_device, cached_outputs, load_network, make_report, outputs_on
-from oltr.engine.fit import FitOptions
+from oltr.engine.options import FitOptions
 from oltr.engine.predict import image_paths, predict
 from oltr.engine.run_folder import RunFolder
 from oltr.engine.train_run import train_run

@@ -15,7 +15,8 @@ from safetensors.torch import load_file
 from oltr.data.store import open_pack
 from oltr.engine.console import Console
 from oltr.engine.evaluate_run import outputs_on
-from oltr.engine.fit import FitOptions, fit
+from oltr.engine.fit import fit
+from oltr.engine.options import FitOptions
 from oltr.engine.run_folder import RunFolder
 from oltr.engine.train_run import train_run
 from oltr.errors import UserError

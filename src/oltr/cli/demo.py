@@ -31,7 +31,7 @@ def demo(out: Path = Path("runs/demo"), seed: int = 0, epochs: Epochs = (), as_j
     from oltr.engine.configure import configure
     from oltr.engine.console import Console
     from oltr.engine.evaluate_run import cached_outputs, make_report
-    from oltr.engine.fit import FitOptions
+    from oltr.engine.options import FitOptions
     from oltr.engine.run_folder import RunFolder
     from oltr.engine.train_run import train_run
     from oltr.report.tables import comparison

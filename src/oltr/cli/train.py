@@ -82,7 +82,8 @@ def train(
             raise UserError(f"{name} {number} is too small.", try_this=f"{name} {least} or more")
     manifest = read_source(source, root)
 
-    from oltr.engine.fit import FitOptions, check_trainable
+    from oltr.engine.fit import check_trainable
+    from oltr.engine.options import FitOptions
     from oltr.engine.train_run import train_run
 
     check_trainable(manifest)

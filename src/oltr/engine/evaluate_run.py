@@ -14,8 +14,8 @@ from oltr.data.manifest import Manifest
 from oltr.data.store import open_pack
 from oltr.engine.build import build_method, build_network
 from oltr.engine.console import Console, process_rank
-from oltr.engine.fit import FitOptions
 from oltr.engine.infer import collect_outputs
+from oltr.engine.options import FitOptions
 from oltr.engine.run_folder import RunFolder
 from oltr.errors import UserError
 from oltr.evaluation.evaluate import evaluate

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import io
-import os
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +19,7 @@ from oltr.distributed import wait_for_all
 from oltr.engine.build import build_method, build_network, second_network
 from oltr.engine.console import Console, process_rank
 from oltr.engine.infer import class_means
+from oltr.engine.options import FitOptions, training_device
 from oltr.engine.run_folder import RunFolder
 from oltr.engine.task import Task
 from oltr.engine.trainer import make_trainer
@@ -28,19 +27,6 @@ from oltr.errors import UserError
 from oltr.files import whole
 from oltr.methods import Method
 from oltr.nn.network import Network
-
-
-@dataclass
-class FitOptions:
-    """How to run, as against what: nothing here changes the result."""
-
-    resume: bool = False
-    stage1_from: Path | None = None  # a run whose stage 1 is taken instead of trained
-    devices: int = 1
-    nodes: int = 1
-    workers: int = field(default_factory=lambda: min(8, os.cpu_count() or 1))
-    tensorboard: bool = False
-    accelerator: str = "auto"
 
 
 def fit(
@@ -91,13 +77,6 @@ def check_trainable(manifest: Manifest) -> None:
             f"There is only one class ({manifest.classes[0]}).",
             "Recognition needs at least two.",
         )
-
-
-def training_device(options: FitOptions) -> torch.device:
-    """Where this process trains."""
-    if options.accelerator != "cpu" and torch.cuda.is_available():
-        return torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)))
-    return torch.device("cpu")
 
 
 class _Run:

@@ -10,7 +10,8 @@ from oltr.data.manifest import Manifest
 from oltr.data.store import open_pack
 from oltr.engine.console import Console, process_rank
 from oltr.engine.evaluate_run import collect, make_report, save_outputs
-from oltr.engine.fit import FitOptions, fit, training_device
+from oltr.engine.fit import fit
+from oltr.engine.options import FitOptions, training_device
 from oltr.engine.run_folder import RunFolder
 from oltr.evaluation.report import Report
 

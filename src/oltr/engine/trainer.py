@@ -5,16 +5,13 @@ from __future__ import annotations
 import logging
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import torch
 from lightning.pytorch import Trainer
 from lightning.pytorch.loggers import TensorBoardLogger
 
+from oltr.engine.options import FitOptions
 from oltr.errors import UserError
-
-if TYPE_CHECKING:
-    from oltr.engine.fit import FitOptions
 
 
 def make_trainer(

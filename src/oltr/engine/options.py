@@ -1,0 +1,29 @@
+"""How a run is carried out, as against what it is."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+
+
+@dataclass
+class FitOptions:
+    """How to run, as against what: nothing here changes the result."""
+
+    resume: bool = False
+    stage1_from: Path | None = None  # a run whose stage 1 is taken instead of trained
+    devices: int = 1
+    nodes: int = 1
+    workers: int = field(default_factory=lambda: min(8, os.cpu_count() or 1))
+    tensorboard: bool = False
+    accelerator: str = "auto"
+
+
+def training_device(options: FitOptions) -> torch.device:
+    """Where this process trains."""
+    if options.accelerator != "cpu" and torch.cuda.is_available():
+        return torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)))
+    return torch.device("cpu")
