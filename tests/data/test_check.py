@@ -5,8 +5,10 @@ import pandas as pd
 
 from oltr.data.check import check
 from oltr.data.manifest import Manifest
+from oltr.data.records import record_path
 from oltr.data.sources import read_source
 from tests.helpers.pictures import class_folders, write_picture
+from tests.helpers.records import face, record, write_records
 
 
 def kinds(findings):
@@ -39,6 +41,23 @@ def test_broken_files_are_named_with_the_reason(tmp_path):
     assert found["missing"].items == ("train/a/0.png",)
     assert len(found["unreadable"].items) == 2
     assert any(item.startswith("train/a/1.png (") and "0 bytes" in item for item in found["unreadable"].items)
+
+
+def test_images_in_a_record_file(tmp_path):
+    offsets = write_records(tmp_path / "train.rec", {key: record(0, face(str(key % 3))) for key in range(4)})
+    paths = [record_path("train.rec", offset) for offset in offsets.values()]
+    paths += [record_path("train.rec", 4), record_path("gone.rec", 0)]
+    table = pd.DataFrame({"path": paths, "label": list("aabbab"), "split": "train"})
+    report = check(Manifest.build(table, tmp_path))
+    found = kinds(report.problems)
+    assert found["missing"].items == ("gone.rec/000000000000.jpg",)
+    assert len(found["unreadable"].items) == 1
+    assert (
+        found["unreadable"]
+        .items[0]
+        .startswith("train.rec/000000000004.jpg (no sound record begins at byte 4")
+    )
+    assert kinds(report.warnings)["duplicates_within_split"].items == (f"{paths[0]} = {paths[3]}",)
 
 
 def test_copies_across_and_within_splits(tmp_path):

@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 from PIL import Image, TiffImagePlugin
 
-from oltr.data.images import UPRIGHT, UnreadableImage, decode_image, read_image
+from oltr.data.images import UPRIGHT, UnreadableImage, decode_image, is_there, read_bytes, read_image
+from oltr.data.records import record_path
 from oltr.errors import UserError
 from tests.helpers.pictures import picture, write_picture
+from tests.helpers.records import MAGIC, face, record, write_records
 
 QUARTERS = np.zeros((16, 16, 3), dtype=np.uint8)  # four plain quarters, so that every turn shows
 QUARTERS[:8, 8:] = (255, 0, 0)
@@ -188,6 +190,38 @@ def test_threads_read_the_same_as_one(tmp_path):
     with ThreadPoolExecutor(8) as threads:
         for one, other in zip(alone, threads.map(lambda path: read_image(path, 16), paths), strict=True):
             np.testing.assert_array_equal(one, other)
+
+
+def test_images_in_a_record_file(tmp_path):
+    contents = {key: record(key, face(str(key))) for key in range(40)}
+    contents[40] = record(40, b"even" + MAGIC + b"this")
+    offsets = write_records(tmp_path / "train.rec", contents)
+    paths = {key: tmp_path / record_path("train.rec", offset) for key, offset in offsets.items()}
+    with ThreadPoolExecutor(8) as threads:
+        for key, pixels in enumerate(threads.map(lambda key: read_image(paths[key], 24), range(40))):
+            np.testing.assert_array_equal(pixels, picture(str(key), 24))
+    assert read_bytes(str(paths[40])) == b"even" + MAGIC + b"this"
+    assert all(is_there(path) for path in paths.values())
+
+
+def test_places_in_record_files_that_hold_no_image(tmp_path):
+    offsets = write_records(tmp_path / "train.rec", {1: record(1, face("1")), 0: record((2, 3))})
+    write_picture(tmp_path / "a.png")
+    for path, reason, there in [
+        (f"train.rec/{offsets[0]}.jpg", "0 bytes", True),
+        ("train.rec/000000000004.jpg", "at byte 4: there is", True),
+        ("train.rec/999999999999.jpg", "the file ends at byte", True),
+        ("train.rec/cat.jpg", "", False),
+        ("other.rec/000000000000.jpg", "no such file", False),
+        ("a.png/000000000000.jpg", "", False),
+    ]:
+        with pytest.raises(UnreadableImage) as refused:
+            read_image(tmp_path / path, 8)
+        assert reason in refused.value.reason
+        assert refused.value.path == tmp_path / path
+        assert is_there(tmp_path / path) == there
+    assert is_there(tmp_path / "a.png")
+    assert not is_there(tmp_path / "b.png")
 
 
 def test_nothing_is_said_on_the_console(tmp_path):

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, UnidentifiedImageError
 
+from oltr.data.records import BrokenRecord, read_record, record_place
 from oltr.errors import UserError
 
 # Pillow warns about odd metadata and large pictures on the console. Set once at import:
@@ -43,12 +44,32 @@ class UnreadableImage(UserError):
 def read_image(path: str | Path, size: int) -> np.ndarray:
     """The picture as uint8 (size, size, 3) RGB: upright, clear parts on white, stretched and not cropped."""
     try:
-        content = Path(path).read_bytes()
+        content = read_bytes(path)
     except FileNotFoundError:
         raise UnreadableImage(path, "there is no such file") from None
     except OSError as error:
         raise UnreadableImage(path, error.strerror or "it cannot be opened") from None
     return decode_image(content, size, path)[0]
+
+
+def read_bytes(path: str | Path) -> bytes:
+    """The bytes of an image file, or of an image in a record file (`train.rec/000000123456.jpg`)."""
+    path = Path(path)
+    try:
+        return path.read_bytes()
+    except (NotADirectoryError, FileNotFoundError):  # which of the two depends on the system
+        place = record_place(path)
+        if place is None:
+            raise
+    try:
+        return read_record(*place).image
+    except BrokenRecord as error:
+        raise UnreadableImage(path, error.reason) from None
+
+
+def is_there(path: Path) -> bool:
+    """Whether a path names a file, or a place in a record file that exists."""
+    return path.exists() or record_place(path) is not None
 
 
 def decode_image(content: bytes, size: int, path: str | Path) -> tuple[np.ndarray, tuple[int, int]]:

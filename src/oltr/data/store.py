@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from oltr.data.images import UnreadableImage, read_image
+from oltr.data.images import UnreadableImage, is_there, read_image
 from oltr.data.manifest import Manifest
 from oltr.errors import UserError
 from oltr.files import whole
@@ -121,7 +121,7 @@ def decode_all(files: list[Path], size: int, progress: Progress | None = None) -
         for start in range(0, len(files), chunk):
             for result in threads.map(read, files[start : start + chunk]):
                 if isinstance(result, UnreadableImage):
-                    nowhere += not result.path.exists()
+                    nowhere += not is_there(result.path)
                     broken.append(f"{result.path}: {result.reason}")
                 elif not broken:
                     yield result
