@@ -13,6 +13,7 @@ from oltr.errors import UserError
 if TYPE_CHECKING:
     from oltr.data.curate import Curated
     from oltr.data.manifest import Manifest
+    from oltr.engine.console import Console
 
 Shots = Literal["standard", "released"]
 
@@ -49,6 +50,7 @@ def stats(
         shots: where the shot groups end: >100 / 20–100 / <20, or the released code's ≥100 / 21–99 / ≤20
         figure: draw the class distribution into this file (.png, .svg, .pdf)
     """
+    from oltr.data.curate.published import recognised
     from oltr.data.sources import read_source
     from oltr.data.stats import read_counts, stats_from_counts
     from oltr.data.stats import stats as manifest_stats
@@ -75,6 +77,9 @@ def stats(
     print(f"classes  {facts['classes']:,}, {facts['max']:,} to {facts['min']:,} training images each")
     print("shots    " + ", ".join(f"{group} {n:,}" for group, n in facts["shots"].items()) + f" ({shots})")
     print(distribution_bars(class_counts))
+    if known := recognised(facts):
+        print(f"same as  {known.title} (training images and classes)")
+        print("\n".join(known.remarks), end="\n" if known.remarks else "")
     if figure is not None:
         print(f"figure   {figure}")
 
@@ -131,6 +136,7 @@ def longtail(
     from oltr.data.curate.write import check_out, write_curation
     from oltr.data.make_longtail import make_longtail
     from oltr.data.sources import read_source
+    from oltr.engine.console import Console
 
     if alpha is None and imbalance is None:
         alpha = 6.0
@@ -150,7 +156,7 @@ def longtail(
     profile = f"Pareto, α = {alpha:g}" if imbalance is None else f"exponential, imbalance {imbalance:g}"
     curated = Curated("longtail", manifest, source, (f"{profile}.", *manifest.notes), seed)
     write_curation(curated, out)
-    _tell(curated, out, as_json)
+    _tell(curated, out, as_json, Console())
 
 
 def curate(
@@ -159,8 +165,10 @@ def curate(
     root: Path | None = None,
     lists: Path | None = None,
     index: Path | None = None,
+    order: Path | None = None,
     open_root: Path | None = None,
     imbalance: float | None = None,
+    alpha: float | None = None,
     size: int | None = None,
     pack: bool = False,
     verify: bool = False,
@@ -170,14 +178,18 @@ def curate(
     """Make a benchmark: manifest.csv and card.md in a folder; images are referenced, not copied.
 
     Args:
-        name: glyphs or cifar100-lt
+        name: imagenet-lt, places-lt, ms1m-lt, sun-lt, cifar100-lt, cifar10-lt, cifar100-tinyimagenet,
+            inaturalist18 or glyphs
         out: the folder to write
-        root: the original images
-        lists: released list files, where the benchmark has them
-        index: a file with one relative path per line, instead of scanning the root
+        root: the original images: a folder, or an archive where they come in one
+        lists: the folder of the released lists: exactly those images
+        index: a file with one relative path per line, instead of scanning the root; no file is looked at
+        order: which classes are large: one per line, largest first, or a file that says so otherwise
+            (imagenet-lt, places-lt)
         open_root: images of no known class, for the open test set
-        imbalance: largest class over smallest (cifar100-lt: 100, 50 or 10)
-        size: pixels a side, for benchmarks that are drawn (glyphs)
+        imbalance: largest class over smallest (cifar100-lt, cifar10-lt; usual are 100, 50 and 10)
+        alpha: a Pareto profile instead of an exponential one (cifar100-lt, cifar10-lt)
+        size: pixels a side, of drawn pictures (glyphs) and of the pack
         pack: also write OUT.pack, ready for training
         verify: open every image afterwards
         seed: decides what is drawn at random
@@ -190,20 +202,23 @@ def curate(
 
     console = Console()
     with console.progress(f"curating {name}") as progress:
-        options = CurateOptions(out, root, lists, index, open_root, imbalance, size, seed, progress)
+        options = CurateOptions(
+            out, root, lists, index, order, open_root, imbalance, alpha, size, seed, progress
+        )
         curated = make(name, options)
     if pack:
         with console.progress("packing") as progress:
-            path = write_pack(read_source(out), size or 32, out.with_suffix(".pack"), progress)
+            path = write_pack(read_source(out), curated.pack_size, out.with_suffix(".pack"), progress)
         console.say(f"packed into {path}")
-    _tell(curated, out, as_json)
+    _tell(curated, out, as_json, console)
     if verify:
         from oltr.data.check import check as check_images
 
         with console.progress("opening images") as progress:
             report = check_images(read_source(out), progress)
         console.say("\n".join(report.lines()))
-        if report.problems:
+        # Twins in train and test, which CIFAR-100 itself has, are told but do not fail.
+        if any(problem.kind != "duplicates_across_splits" for problem in report.problems):
             raise UserError(f"{out} was written, but not all of its images are sound.")
 
 
@@ -217,14 +232,19 @@ def _refuse_pack(manifest: Manifest, wish: str) -> None:
         )
 
 
-def _tell(curated: Curated, out: Path, as_json: bool) -> None:
+def _tell(curated: Curated, out: Path, as_json: bool, console: Console) -> None:
     """The facts of a new set, beside the published ones where there are any."""
     from oltr.data.curate.card import fact_rows
     from oltr.data.stats import stats as manifest_stats
 
+    console.notes(curated.manifest.notes)
     if as_json:
-        print_json(manifest_stats(curated.manifest) | {"out": str(out)})
+        print_json(
+            manifest_stats(curated.manifest)
+            | {"out": str(out), "published": curated.published, "remarks": list(curated.remarks)}
+        )
         return
     for fact, ours, published in fact_rows(curated):
         print(f"{fact:<30} {ours:>9,}" + (f"   (published: {published:,})" if published is not None else ""))
+    print("".join(f"{remark}\n" for remark in curated.remarks), end="")
     print(f"written to {out}")

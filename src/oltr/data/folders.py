@@ -26,16 +26,16 @@ Row = tuple[str, str, str]  # path, label, split
 
 def read_folder(folder: Path, seed: int = 0, make_split: bool = True) -> Manifest:
     """The manifest of a folder of images, in whichever of the two layouts it is."""
-    subfolders = _subfolders(folder)
-    split_folders = [name for name in subfolders if name.lower() in SPLIT_FOLDERS]
+    inside = subfolders(folder)
+    split_folders = [name for name in inside if name.lower() in SPLIT_FOLDERS]
     notes: list[str] = []
     # A class may itself be called "train": a split folder is told by the class folders inside it.
-    if any(_subfolders(folder / name) for name in split_folders if name.lower() != "open"):
+    if any(subfolders(folder / name) for name in split_folders if name.lower() != "open"):
         rows = _split_rows(folder, split_folders, notes)
-        if others := [name for name in subfolders if name not in split_folders]:
+        if others := [name for name in inside if name not in split_folders]:
             notes.append(f"Ignored beside the split folders: {first_few(others)}.")
     else:
-        rows = _flat_rows(folder, subfolders, notes, seed, make_split)
+        rows = _flat_rows(folder, inside, notes, seed, make_split)
     if not rows:
         raise _nothing_found(folder)
     table = pd.DataFrame(rows, columns=["path", "label", "split"])
@@ -52,7 +52,7 @@ def _split_rows(folder: Path, split_folders: list[str], notes: list[str]) -> lis
     for name in sorted(split_folders, key=lambda name: list(SPLIT_FOLDERS).index(name.lower())):
         split = SPLIT_FOLDERS[name.lower()]
         rows += _class_rows(folder / name, f"{name}/", split, notes)
-        loose = _loose_images(folder / name)
+        loose = loose_images(folder / name)
         if split == "open":
             rows += [(f"{name}/{image}", UNNAMED, split) for image in loose]
         elif loose:
@@ -61,10 +61,8 @@ def _split_rows(folder: Path, split_folders: list[str], notes: list[str]) -> lis
     return rows
 
 
-def _flat_rows(
-    folder: Path, subfolders: list[str], notes: list[str], seed: int, make_split: bool
-) -> list[Row]:
-    open_folders = [name for name in subfolders if name.lower() in OPEN_FOLDERS]
+def _flat_rows(folder: Path, inside: list[str], notes: list[str], seed: int, make_split: bool) -> list[Row]:
+    open_folders = [name for name in inside if name.lower() in OPEN_FOLDERS]
     rows = _class_rows(folder, "", "train", notes, skip=open_folders)
     if not rows:
         return []
@@ -75,11 +73,11 @@ def _flat_rows(
             f"(seed {seed}), at least one in train."
         )
     for name in open_folders:
-        below = [(f"{name}/{image}", UNNAMED, "open") for image in _loose_images(folder / name)]
+        below = [(f"{name}/{image}", UNNAMED, "open") for image in loose_images(folder / name)]
         below += _class_rows(folder / name, f"{name}/", "open", notes)
         rows += below
         notes.append(f"The folder {name}/ is the open split: {count(len(below), 'image')} of no known class.")
-    if loose := _loose_images(folder):
+    if loose := loose_images(folder):
         notes.append(Caution(f"Ignored: {count(len(loose), 'image')} outside any class folder."))
     return rows
 
@@ -89,7 +87,7 @@ def _class_rows(
 ) -> list[Row]:
     rows: list[Row] = []
     empty = []
-    for label in natural_order(set(_subfolders(folder)) - set(skip or ())):
+    for label in natural_order(set(subfolders(folder)) - set(skip or ())):
         images = find_images(folder / label)
         rows += [(f"{prefix}{label}/{image}", label, split) for image in images]
         if not images:
@@ -117,12 +115,14 @@ def _with_split(rows: list[Row], seed: int) -> list[Row]:
     return spread
 
 
-def _subfolders(folder: Path) -> list[str]:
+def subfolders(folder: Path) -> list[str]:
+    """Sorted names of the folders in a folder; hidden ones are skipped."""
     with _scan(str(folder)) as entries:
         return sorted(_checked(entry.name, folder) for entry in entries if _shown(entry) and entry.is_dir())
 
 
-def _loose_images(folder: Path) -> list[str]:
+def loose_images(folder: Path) -> list[str]:
+    """Sorted names of the images that lie in a folder itself."""
     with _scan(str(folder)) as entries:
         return sorted(_checked(entry.name, folder) for entry in entries if _is_image(entry))
 
@@ -165,7 +165,7 @@ def _checked(name: str, folder: str | Path) -> str:
 
 
 def _nothing_found(folder: Path) -> UserError:
-    if loose := _loose_images(folder):
+    if loose := loose_images(folder):
         return UserError(
             f"{folder} holds {count(len(loose), 'image')} but no class folders.",
             "Labels come from folder names.",

@@ -34,7 +34,7 @@ def read_lists(lists: dict[str, Path], root: str | Path) -> Manifest:
     columns: dict[str, list[str]] = {"path": [], "label": [], "split": []}
     for split in SPLITS:
         if split in lists:
-            for path, label in _read_list(lists[split], split):
+            for path, label in list_rows(lists[split], split):
                 columns["path"].append(path)
                 columns["label"].append(UNNAMED if label < 0 else str(label))
                 columns["split"].append("open" if label < 0 else split)
@@ -43,17 +43,12 @@ def read_lists(lists: dict[str, Path], root: str | Path) -> Manifest:
     return Manifest.build(pd.DataFrame(columns), root)
 
 
-def _read_list(file: Path, split: str) -> list[tuple[str, int]]:
-    try:
-        lines = file.read_text(encoding="utf-8-sig").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"The list {file} cannot be read: {error}.") from None
+def list_rows(file: Path, split: str) -> list[tuple[str, int]]:
+    """The (path, class number) of each line of a list; −1 is an unknown class."""
     rows = []
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
+    for number, line in list_lines(file):
         # The label is what follows the last space: paths may have spaces of their own.
-        parts = line.strip().rsplit(maxsplit=1)
+        parts = line.rsplit(maxsplit=1)
         if len(parts) < 2:
             raise _bad_line(file, number, line, "has no label")
         try:
@@ -67,8 +62,18 @@ def _read_list(file: Path, split: str) -> list[tuple[str, int]]:
     return rows
 
 
+def list_lines(file: Path) -> list[tuple[int, str]]:
+    """The lines of a text file that are not blank, with their numbers from 1."""
+    try:
+        lines = file.read_text(encoding="utf-8-sig").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UserError(f"The list {file} cannot be read: {reason}.") from None
+    return [(number, line.strip()) for number, line in enumerate(lines, start=1) if line.strip()]
+
+
 def _bad_line(file: Path, number: int, line: str, problem: str) -> UserError:
     return UserError(
-        f"{file}, line {number} {problem}: {line.strip()[:120]!r}.",
+        f"{file}, line {number} {problem}: {line[:120]!r}.",
         "Each line is a path, a space and a class number; −1, in test and open lists, is an unknown class.",
     )

@@ -29,7 +29,7 @@ def test_manifest_card_and_pictures_are_written(tmp_path):
     calls = []
     made = curated(out)
     write_curation(made, out, lambda done, total: calls.append((done, total)))
-    assert names(out) == ["card.md", "images", "manifest.csv"]
+    assert names(out) == ["card.md", "classes.png", "images", "manifest.csv"]
     back = read_source(out)
     assert back.fingerprint() == made.manifest.fingerprint()
     assert back.root == out
@@ -97,7 +97,7 @@ def test_the_folder_one_stands_in_is_filled_in_place(tmp_path, monkeypatch):
     monkeypatch.chdir(out)
     for number in (2, 4):
         write_curation(curated(out, number=number), Path())
-        assert names(Path()) == ["card.md", "images", "manifest.csv"]
+        assert names(Path()) == ["card.md", "classes.png", "images", "manifest.csv"]
         assert read_source(".").sizes()["train"] == number
     assert names(tmp_path) == ["out"]
 

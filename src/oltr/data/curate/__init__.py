@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from oltr.data.curate import (  # noqa: F401 - each registers its benchmark
+    cifar100_tinyimagenet,
+    cifar_lt,
+    glyph_benchmark,
+    imagenet_lt,
+    inaturalist18,
+    ms1m_lt,
+    places_lt,
+    sun_lt,
+)
 from oltr.data.curate.benchmark import CURATORS, Curated, CurateOptions
-from oltr.data.curate.cifar_lt import curate_cifar100_lt
-from oltr.data.curate.glyph_benchmark import curate_glyphs
 from oltr.data.curate.write import check_out, write_curation
 
-__all__ = ["CURATORS", "CurateOptions", "Curated", "curate", "curate_cifar100_lt", "curate_glyphs"]
+__all__ = ["CURATORS", "CurateOptions", "Curated", "curate"]
 
 
 def curate(name: str, options: CurateOptions) -> Curated:
-    """Make a benchmark and write its manifest, card and pictures to `options.out`."""
+    """Make a benchmark and write its manifest, card, figure and pictures to `options.out`."""
     curator = CURATORS[name]
     check_out(options.out, name)
     curated = curator(options)

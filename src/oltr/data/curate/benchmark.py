@@ -13,6 +13,8 @@ from oltr.data.manifest import Manifest
 from oltr.errors import UserError
 from oltr.registry import Registry
 
+Progress = Callable[[int, int], None]  # done, total
+
 
 @dataclass(frozen=True)
 class CurateOptions:
@@ -22,11 +24,13 @@ class CurateOptions:
     root: Path | None = None  # the original images
     lists: Path | None = None  # released list files
     index: Path | None = None  # a list of paths instead of scanning
+    order: Path | None = None  # classes from the largest to the smallest
     open_root: Path | None = None  # images of no known class
-    imbalance: float | None = None
-    size: int | None = None
+    imbalance: float | None = None  # of an exponential profile
+    alpha: float | None = None  # of a Pareto profile
+    size: int | None = None  # pixels a side
     seed: int = 0
-    progress: Callable[[int, int], None] | None = None
+    progress: Progress | None = None
 
     def allow(self, name: str, *allowed: str) -> None:
         """Refuse a given option that benchmark `name` would silently ignore."""
@@ -47,7 +51,9 @@ class Curated:
     recipe: tuple[str, ...]  # how they were chosen, a sentence each
     seed: int | None = None  # None where nothing is drawn at random
     published: Mapping[str, Any] = field(default_factory=dict)  # known facts, in the shape of `stats`
+    remarks: tuple[str, ...] = ()  # what to know when comparing with the published facts
     pictures: Mapping[str, np.ndarray] = field(default_factory=dict)  # path in the out folder -> H × W × 3
+    pack_size: int = 256  # pixels a side of a pack, unless asked otherwise
 
 
 CURATORS: Registry[Callable[[CurateOptions], Curated]] = Registry("benchmark")

@@ -7,6 +7,8 @@ from typing import Any
 from oltr.data.curate.benchmark import Curated
 from oltr.data.stats import stats
 
+MOST_LISTED = 10_000  # classes whose sizes are written out
+
 FACTS = {
     "training images": ("images", "train"),
     "validation images": ("images", "val"),
@@ -32,8 +34,8 @@ def fact_rows(curated: Curated) -> list[tuple[str, int, int | None]]:
     return [(fact, _look_up(ours, keys), _look_up(curated.published, keys)) for fact, keys in FACTS.items()]
 
 
-def card_text(curated: Curated) -> str:
-    """The card as Markdown."""
+def card_text(curated: Curated, figure: str | None = None) -> str:
+    """The card as Markdown; `figure` is the picture of the class distribution beside it."""
     manifest = curated.manifest
     counts = sorted(manifest.train_counts().tolist(), reverse=True)
     table = ["| fact | here | published |", "|---|---:|---:|"]
@@ -54,9 +56,12 @@ def card_text(curated: Curated) -> str:
         "",
         *table,
         "",
+        *(f"- {remark}" for remark in curated.remarks),
+        *([""] if curated.remarks else []),
         "## Training images per class, largest first",
         "",
-        " ".join(map(str, counts)),
+        *([f"![Training images per class]({figure})", ""] if figure else []),
+        " ".join(map(str, counts)) if len(counts) <= MOST_LISTED else f"{counts[0]:,} to {counts[-1]:,}",
         "",
     ]
     if manifest.notes:

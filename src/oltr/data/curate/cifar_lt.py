@@ -1,120 +1,143 @@
-"""CIFAR-100-LT: the usual exponential subset of CIFAR-100, with validation images and an open set."""
+"""CIFAR-100-LT and CIFAR-10-LT: the usual long-tailed subsets, with validation images and an open set."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import math
+from collections.abc import Collection
 
 import numpy as np
 import pandas as pd
 
 from oltr.data.curate.benchmark import CURATORS, Curated, CurateOptions
-from oltr.data.curate.cifar_files import read_cifar100
-from oltr.data.folders import SPLIT_FOLDERS, find_images
-from oltr.data.longtail import exponential_counts
+from oltr.data.curate.cifar_files import CIFAR10, CIFAR100, Cifar, whole_cifar
+from oltr.data.curate.open_images import read_open
+from oltr.data.longtail import exponential_counts, pareto_counts
 from oltr.data.manifest import Manifest
-from oltr.data.validate import UNNAMED
-from oltr.data.wording import count, first_few
+from oltr.data.validate import natural_order
+from oltr.data.wording import Caution
 from oltr.errors import UserError
+from oltr.evaluation.shots import GROUPS
 
-CLASSES, TRAIN_PER_CLASS, VAL_PER_CLASS = 100, 500, 10
-IMBALANCE = 100.0
+SIZE, VAL_PER_CLASS, IMBALANCE = 32, 10, 100.0
 
-# imbalance -> training images, smallest class, many/medium/few-shot classes
-PUBLISHED = {100: (10_847, 5, (35, 35, 30)), 50: (12_608, 10, (41, 41, 18)), 10: (19_573, 50, (69, 31, 0))}
+# imbalance -> training images, smallest class, many/medium/few-shot classes where papers print them
+PUBLISHED: dict[str, dict[float, tuple[int, int, tuple[int, ...]]]] = {
+    CIFAR100.title: {
+        100: (10_847, 5, (35, 35, 30)),
+        50: (12_608, 10, (41, 41, 18)),
+        10: (19_573, 50, (69, 31, 0)),
+    },
+    CIFAR10.title: {100: (12_406, 50, ()), 50: (13_996, 100, ()), 10: (20_431, 500, ())},
+}
+
+# CIFAR-10's classes and those of CIFAR-100 that look much like them
+RELATIVES = {
+    "automobile": ("bus", "pickup_truck", "streetcar"),
+    "truck": ("bus", "pickup_truck", "streetcar", "tractor"),
+    "cat": ("leopard", "lion", "tiger"),
+    "dog": ("fox", "wolf"),
+}
 
 
 @CURATORS.register("cifar100-lt")
 def curate_cifar100_lt(options: CurateOptions) -> Curated:
     """The first n_c = int(500 · IR^(−c/99)) images of each class; val from the unused ones, test as it is."""
-    options.allow("cifar100-lt", "root", "open_root", "imbalance")
-    if options.root is None:
-        raise UserError(
-            "CIFAR-100 is needed to make cifar100-lt.",
-            try_this="--root with the archive cifar-100-python.tar.gz, its unpacked folder, or image folders",
-        )
+    return _curate("cifar100-lt", CIFAR100, options)
+
+
+@CURATORS.register("cifar10-lt")
+def curate_cifar10_lt(options: CurateOptions) -> Curated:
+    """The first n_c = int(5000 · IR^(−c/9)) images of each class; val from the unused ones, test as it is."""
+    return _curate("cifar10-lt", CIFAR10, options)
+
+
+def _curate(name: str, cifar: Cifar, options: CurateOptions) -> Curated:
+    options.allow(name, "root", "open_root", "imbalance", "alpha", "size")
     imbalance = IMBALANCE if options.imbalance is None else options.imbalance
-    files = read_cifar100(options.root.expanduser())
-    table = long_tail_of(files.table, imbalance)
+    counts = class_counts(cifar, imbalance, options.alpha)
+    files = whole_cifar(cifar, options.root, name)
+    table, root = long_tail_of(files.table, counts), files.root
+    largest = cifar.per_class["train"]
+    profile = (
+        f"n_c = int({largest} · {imbalance:g}^(−c/{cifar.classes - 1})) images of class c"
+        if options.alpha is None
+        else f"Pareto(α = {options.alpha:g}) counts n_c from {largest} to {counts[-1]} "
+        "(median order statistics)"
+    )
     recipe = [
-        f"Training: n_c = int({TRAIN_PER_CLASS} · {imbalance:g}^(−c/{CLASSES - 1})) images of class c, "
-        f"classes in alphabetical order: the first n_c by {files.order}.",
+        f"Training: {profile}, classes in alphabetical order: the first n_c by {files.order}.",
         f"Validation: the next {VAL_PER_CLASS} training images of each class, as far as there are any "
         "(the largest class has none).",
         "Test: the official test set.",
     ]
+    pictures, remarks = files.pictures, cifar.remarks
     if options.open_root is not None:
-        opened = open_table(options.open_root.expanduser())
-        table = pd.concat([table, opened], ignore_index=True)
-        recipe.append(f"Open: all {len(opened):,} images of {options.open_root}.")
-    root = options.out if files.pictures else options.root
+        known = set(table["label"])
+        opened = read_open(options.open_root.expanduser(), known, cifar)
+        if opened.pictures and root is not None:
+            # Pictures are written to the out folder, where all relative paths then start.
+            table, root = table.assign(path=[str(root.absolute() / path) for path in table["path"]]), None
+        table = pd.concat([table, opened.table], ignore_index=True)
+        pictures = pictures | opened.pictures
+        recipe.append(opened.sentence)
+        remarks = (*remarks, *relatives(known, set(opened.table["label"])))
     chosen = set(table["path"])
     return Curated(
-        name="cifar100-lt",
-        manifest=Manifest.build(table, root.expanduser().absolute()),
-        source=f"CIFAR-100, {options.root}",
+        name=name,
+        manifest=Manifest.build(table, options.out if root is None else root),
+        source=f"{cifar.title}, {options.root}",
         recipe=tuple(recipe),
-        published=published(imbalance),
-        pictures={path: picture for path, picture in files.pictures.items() if path in chosen},
+        published=published(cifar, imbalance) if options.alpha is None else {},
+        remarks=remarks,
+        pictures={path: picture for path, picture in pictures.items() if path in chosen},
+        pack_size=options.size or SIZE,
     )
 
 
-def long_tail_of(table: pd.DataFrame, imbalance: float) -> pd.DataFrame:
-    """Rows of CIFAR-100 (path, label, split train or test, in official order) to rows of CIFAR-100-LT."""
+def class_counts(cifar: Cifar, imbalance: float, alpha: float | None = None) -> np.ndarray:
+    """Training images per class: int(n_max · IR^(−c/(K−1))), or Pareto(α) between the same two ends."""
+    counts = exponential_counts(cifar.classes, cifar.per_class["train"], imbalance)
+    if alpha is None:
+        return counts
+    if not 0 < alpha < math.inf:
+        raise UserError(f"A Pareto alpha of {alpha} makes no sense.", try_this="a value above 0, such as 6")
+    return pareto_counts(cifar.classes, int(counts[0]), int(counts[-1]), alpha)
+
+
+def long_tail_of(table: pd.DataFrame, counts: np.ndarray) -> pd.DataFrame:
+    """Rows of a whole CIFAR set (path, label, split, in official order) to rows of its long-tailed subset."""
     train, test = (table[table["split"] == split] for split in ("train", "test"))
     groups = {str(name): np.asarray(rows) for name, rows in train.groupby("label").indices.items()}
-    names = sorted(groups)
-    _check_complete(groups, test)
-    counts = exponential_counts(len(names), TRAIN_PER_CLASS, imbalance)
     parts: dict[str, list[np.ndarray]] = {"train": [], "val": []}
-    for name, size in zip(names, counts, strict=True):
+    for name, size in zip(natural_order(set(groups)), counts, strict=True):
         parts["train"].append(groups[name][:size])
         parts["val"].append(groups[name][size : size + VAL_PER_CLASS])
     chosen = [train.iloc[np.concatenate(rows)].assign(split=split) for split, rows in parts.items()]
     return pd.concat([*chosen, test], ignore_index=True)[["path", "label", "split"]]
 
 
-def open_table(folder: Path) -> pd.DataFrame:
-    """All images below a folder as open rows, named by the class folder they lie in, if any."""
-    if not folder.is_dir():
-        raise UserError(
-            f"The folder of open images {folder} is not there.", try_this="--open-root with a folder"
-        )
-    images = find_images(folder)
-    if not images:
-        raise UserError(f"No images were found in {folder}.", try_this="--open-root with a folder of images")
-    labels = [Path(image).parent.name for image in images]
-    return pd.DataFrame(
-        {
-            "path": [str(folder.absolute() / image) for image in images],
-            "label": [UNNAMED if label.lower() in ("", *SPLIT_FOLDERS) else label for label in labels],
-            "split": "open",
-        }
-    )
-
-
-def published(imbalance: float) -> dict[str, object]:
+def published(cifar: Cifar, imbalance: float) -> dict[str, object]:
     """The facts that papers print for an imbalance, in the shape of `stats`; none for unusual ones."""
-    if imbalance not in PUBLISHED:
+    if imbalance not in PUBLISHED[cifar.title]:
         return {}
-    train, smallest, groups = PUBLISHED[int(imbalance)]
-    return {
+    train, smallest, groups = PUBLISHED[cifar.title][imbalance]
+    facts: dict[str, object] = {
         "images": {"train": train, "test": 10_000},
-        "classes": CLASSES,
-        "max": TRAIN_PER_CLASS,
+        "classes": cifar.classes,
+        "max": cifar.per_class["train"],
         "min": smallest,
-        "shots": dict(zip(("many", "medium", "few"), groups, strict=True)),
     }
+    return facts | {"shots": dict(zip(GROUPS, groups, strict=True))} if groups else facts
 
 
-def _check_complete(groups: dict[str, np.ndarray], test: pd.DataFrame) -> None:
-    if len(groups) != CLASSES or set(test["label"]) != set(groups):
-        raise UserError(
-            f"This is not CIFAR-100: {len(groups)} classes in train, {test['label'].nunique()} in test.",
-            f"It has the same {CLASSES} in both.",
-        )
-    if lacking := [name for name in sorted(groups) if len(groups[name]) != TRAIN_PER_CLASS]:
-        named = first_few(f"{name} ({len(groups[name])})" for name in lacking)
-        raise UserError(
-            f"This is not the whole CIFAR-100: {count(len(lacking), 'class')} without "
-            f"{TRAIN_PER_CLASS} training images, {named}."
-        )
+def relatives(known: Collection[str], opened: Collection[str]) -> tuple[str, ...]:
+    """A caution where the other CIFAR set is open: which of its classes look like known ones."""
+    pairs = [(ten, hundred) for ten, near in RELATIVES.items() for hundred in near]
+    alike: dict[str, list[str]] = {}
+    for one, other in (*pairs, *((hundred, ten) for ten, hundred in pairs)):
+        if one in opened and other in known:
+            alike.setdefault(one, []).append(other)
+    if not alike:
+        return ()
+    named = "; ".join(f"{one} beside {', '.join(others)}" for one, others in alike.items())
+    return (Caution(f"Some open classes show near relatives of known ones: {named}."),)

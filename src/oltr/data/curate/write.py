@@ -15,7 +15,8 @@ from oltr.data.curate.card import card_mark, card_text
 from oltr.data.wording import first_few
 from oltr.errors import UserError
 
-WRITTEN = ("card.md", "manifest.csv", "images")  # all that a curated folder holds
+FIGURE = "classes.png"
+WRITTEN = ("card.md", FIGURE, "manifest.csv", "images")  # all that a curated folder holds
 
 
 def check_out(out: Path, name: str) -> None:
@@ -44,8 +45,11 @@ def write_curation(curated: Curated, out: Path, progress: Callable[[int, int], N
     try:
         building.mkdir(parents=True)
         _write_pictures(curated, building, progress)
-        curated.manifest.write(building / "manifest.csv", record_root=not curated.pictures)
-        (building / "card.md").write_text(card_text(curated), encoding="utf-8")
+        curated.manifest.write(building / "manifest.csv", record_root=curated.manifest.root.resolve() != out)
+        has_figure = _draw_figure(curated, building / FIGURE)
+        (building / "card.md").write_text(
+            card_text(curated, FIGURE if has_figure else None), encoding="utf-8"
+        )
         if out.exists():
             _swap(building, out)
         else:
@@ -55,6 +59,20 @@ def write_curation(curated: Curated, out: Path, progress: Callable[[int, int], N
         raise UserError(f"{out} could not be written: {reason}.", "Nothing was left behind.") from error
     finally:
         shutil.rmtree(building, ignore_errors=True)
+
+
+def _draw_figure(curated: Curated, path: Path) -> bool:
+    """The class distribution as in the paper's appendix, where there are training images."""
+    counts = curated.manifest.train_counts()
+    if not counts.any():
+        return False
+    from oltr.analysis.distribution import (
+        class_distribution,  # drawing is the analysis room's, and slow to load
+    )
+    from oltr.analysis.save import save_figure
+
+    save_figure(class_distribution(counts), path)
+    return True
 
 
 def _swap(building: Path, out: Path) -> None:

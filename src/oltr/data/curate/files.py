@@ -1,0 +1,85 @@
+"""The images there are below a root: found by walking through it, or read from an index of paths."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from oltr.data.curate.benchmark import CurateOptions, Progress
+from oltr.data.folders import IMAGE_SUFFIXES, find_images, loose_images, subfolders
+from oltr.data.wording import count, first_few
+from oltr.errors import UserError
+
+AT_A_TIME = 50_000  # lines of an index between two signs of progress
+
+
+def image_paths(options: CurateOptions, name: str, wanted: str, tops: tuple[str, ...] = ()) -> list[str]:
+    """Sorted paths of all images relative to `options.root`; with an index no file is looked at.
+
+    `tops` are the folders to look through, those that are there (all of the root where there are none);
+    `wanted` says in words what the root should hold.
+    """
+    if options.index is not None:
+        return read_index(options.index.expanduser(), options.root, options.progress)
+    root = existing_root(options, name, wanted)
+    below = [top for top in tops if (root / top).is_dir()]
+    if not below:
+        return scan(root, "", options.progress)
+    return sorted(path for top in below for path in scan(root, f"{top}/", options.progress))
+
+
+def existing_root(options: CurateOptions, name: str, wanted: str) -> Path:
+    """The root folder, which must be there."""
+    if options.root is None:
+        raise UserError(f"{name} is made from {wanted}.", try_this="--root with that folder")
+    root = options.root.expanduser()
+    if not root.is_dir():
+        raise UserError(f"The folder {root} is not there.", f"{name} is made from {wanted}.")
+    return root
+
+
+def scan(root: Path, top: str, progress: Progress | None = None) -> list[str]:
+    """Sorted paths of the images below root/top, relative to root; progress counts folders."""
+    folder = root / top
+    inside = subfolders(folder)
+    found = [top + name for name in loose_images(folder)]
+    for done, name in enumerate(inside, start=1):
+        found += [f"{top}{name}/{path}" for path in find_images(folder / name)]
+        if progress is not None:
+            progress(done, len(inside))
+    return sorted(found)
+
+
+def read_index(file: Path, root: Path | None = None, progress: Progress | None = None) -> list[str]:
+    """Sorted image paths of an index, one relative path per line; other files' lines are passed over."""
+    try:
+        lines = file.read_text(encoding="utf-8-sig").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UserError(f"The index {file} cannot be read: {reason}.") from None
+    prefix = "" if root is None else f"{root.expanduser().absolute()}{os.sep}"
+    paths: set[str] = set()
+    for start in range(0, len(lines), AT_A_TIME):
+        tidied = (_tidy(line, prefix) for line in lines[start : start + AT_A_TIME])
+        paths.update(path for path in tidied if path.lower().endswith(IMAGE_SUFFIXES))
+        if progress is not None:
+            progress(min(start + AT_A_TIME, len(lines)), len(lines))
+    if not paths:
+        raise UserError(
+            f"The index {file} names no images.", "It should have one relative path per line.", "find -type f"
+        )
+    if outside := sorted(path for path in paths if path.startswith(("/", "../")) or "/../" in path):
+        raise UserError(
+            f"The index {file} has {count(len(outside), 'path')} outside the root: {first_few(outside)}.",
+            try_this="paths relative to --root",
+        )
+    return sorted(paths)
+
+
+def _tidy(line: str, prefix: str) -> str:
+    path = line.strip()
+    if "\\" in path:
+        path = path.replace("\\", "/")
+    if prefix and path.startswith(prefix):
+        path = path[len(prefix) :]
+    return path[2:] if path.startswith("./") else path

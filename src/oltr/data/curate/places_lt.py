@@ -1,0 +1,132 @@
+"""Places-LT: the released lists, or the paper's recipe on Places365-standard."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from oltr.data.curate.benchmark import CURATORS, Curated, CurateOptions
+from oltr.data.curate.files import image_paths
+from oltr.data.curate.open_images import read_open_folder
+from oltr.data.curate.pareto import draw_pareto, same_classes
+from oltr.data.curate.published import PLACES_LT_LISTS, PLACES_LT_PAPER
+from oltr.data.curate.released import place, released_table
+from oltr.data.lists import list_lines, list_rows
+from oltr.data.manifest import Manifest
+from oltr.data.wording import Caution
+from oltr.errors import UserError
+
+NAME = "places-lt"
+TREE = "Places365-standard: data_256/a/airfield/*.jpg, val_256/*.jpg, places365_val.txt"
+CLASSES, LARGEST = 365, 4980
+TRAIN_TOPS = ("data_256", "data_256_standard", "data_large", "data_large_standard", "train")
+VAL_TOPS = ("val_256", "val_large", "val")
+CHALLENGE, VAL_LIST, CATEGORIES = (
+    "places365_train_challenge.txt",
+    "places365_val.txt",
+    "categories_places365.txt",
+)
+FILE_LISTS = ("", "filelist_places365-standard", "filelist_places365-challenge", "meta")
+
+
+@CURATORS.register(NAME)
+def curate_places_lt(options: CurateOptions) -> Curated:
+    """With lists those; else Pareto(α = 6) from 4980 to 5, 20 for validation, official val as test."""
+    if options.lists is not None:
+        return _from_lists(options)
+    options.allow(NAME, "root", "index", "order", "open_root", "size")
+    paths = image_paths(options, NAME, TREE, (*TRAIN_TOPS, *VAL_TOPS))
+    root = options.out if options.root is None else options.root.expanduser()
+    inside = [path for path in paths if path.split("/")[0] in TRAIN_TOPS]
+    images = [path for path in paths if inside and path.split("/")[0] in VAL_TOPS]
+    order = options.order or _beside(root, CHALLENGE)
+    drawn = draw_pareto(inside or paths, class_of, LARGEST, order, options.seed)
+    classes = sorted(set(drawn.table["label"]))
+    test = _test_rows(images, classes, root)
+    parts, notes = [drawn.table, test], drawn.notes
+    tested = "the official validation set" if len(test) else "none, there were no val images"
+    recipe = [*drawn.recipe, f"Test: {tested}."]
+    if options.open_root is not None:
+        opened = read_open_folder(options.open_root.expanduser(), set(classes))
+        parts.append(opened.table)
+        recipe.append(opened.sentence)
+    if order is None:
+        text = f"The paper orders classes by their size in Places365-challenge: --order {CHALLENGE} does so."
+        notes = (*notes, Caution(text))
+    if len(classes) != CLASSES:
+        notes = (*notes, Caution(f"Places365 has {CLASSES} classes; here are {len(classes):,}."))
+    return Curated(
+        name=NAME,
+        manifest=Manifest.build(pd.concat(parts, ignore_index=True), root, notes),
+        source=f"Places365-standard, {options.root or options.index}",
+        recipe=tuple(recipe),
+        seed=options.seed,
+        published=PLACES_LT_PAPER.facts,
+        remarks=PLACES_LT_PAPER.remarks,
+        pack_size=options.size or 256,
+    )
+
+
+def _from_lists(options: CurateOptions) -> Curated:
+    options.allow(NAME, "root", "lists", "index", "open_root", "size")
+    table, root, notes = place(released_table(options, class_of), options, NAME, TREE, _other_tops)
+    return Curated(
+        name=NAME,
+        manifest=Manifest.build(table, root, notes),
+        source=f"Places365-standard and Places-Extra69, {options.root or options.index}",
+        recipe=(f"Exactly the lists in {options.lists}.",),
+        published=PLACES_LT_LISTS.facts,
+        remarks=PLACES_LT_LISTS.remarks,
+        pack_size=options.size or 256,
+    )
+
+
+def class_of(path: str) -> str:
+    """The scene: data_256/a/arena/hockey/1.jpg is arena/hockey."""
+    parts = path.split("/")[:-1]
+    if parts and parts[0] in TRAIN_TOPS + VAL_TOPS:
+        parts = parts[1:]
+    if len(parts) > 1 and len(parts[0]) == 1:  # the initial, under which scenes are sorted
+        parts = parts[1:]
+    return "/".join(parts)
+
+
+def _other_tops(path: str) -> tuple[str, ...]:
+    top, _, rest = path.partition("/")
+    tops = TRAIN_TOPS if top in TRAIN_TOPS else VAL_TOPS if top in VAL_TOPS else ()
+    return tuple(f"{other}/{rest}" for other in tops if other != top)
+
+
+def _test_rows(images: list[str], classes: list[str], root: Path) -> pd.DataFrame:
+    labels = {image: class_of(image) for image in images}
+    if flat := [image for image, label in labels.items() if not label]:
+        by_name = _official_val(root)
+        labels |= {image: by_name.get(Path(image).name, "") for image in flat}
+        if unlisted := sum(not label for label in labels.values()):
+            raise UserError(f"{VAL_LIST} in {root} lacks {unlisted:,} of the validation images.")
+    if images:
+        same_classes(set(classes), set(labels.values()), "training", "validation")
+    return pd.DataFrame({"path": images, "label": [labels[image] for image in images], "split": "test"})
+
+
+def _official_val(root: Path) -> dict[str, str]:
+    """File name → scene of the flat validation folder."""
+    files = {name: _beside(root, name) for name in (VAL_LIST, CATEGORIES)}
+    if lacking := [name for name, file in files.items() if file is None]:
+        raise UserError(
+            f"The validation images have no class folders, and {' and '.join(lacking)} is not in {root}.",
+            try_this="put the file lists of Places365 into the root",
+        )
+    scenes = {}
+    for _, line in list_lines(files[CATEGORIES]):  # type: ignore[arg-type]
+        scene, number = line.rsplit(maxsplit=1)
+        scenes[int(number)] = class_of(scene.lstrip("/") + "/")
+    rows = list_rows(files[VAL_LIST], "test")  # type: ignore[arg-type]
+    return {name: scenes.get(number, "") for name, number in rows}
+
+
+def _beside(root: Path, name: str) -> Path | None:
+    """A file list of Places365 in the root or in the folder it is distributed in."""
+    files = (root / folder / name for folder in FILE_LISTS)
+    return next((file for file in files if file.is_file()), None)

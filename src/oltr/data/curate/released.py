@@ -1,0 +1,111 @@
+"""A benchmark exactly as its authors released it: from list files, one `path label` per line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from oltr.data.curate.benchmark import CurateOptions
+from oltr.data.curate.files import existing_root, read_index
+from oltr.data.lists import find_lists, list_rows
+from oltr.data.validate import SPLITS, UNNAMED
+from oltr.data.wording import Caution, count, first_few
+from oltr.errors import UserError
+
+PROGRESS_EVERY = 1000
+
+
+def listed_files(folder: Path) -> dict[str, Path]:
+    """The lists of a folder by split; there must be one."""
+    folder = folder.expanduser()
+    if not folder.is_dir():
+        raise UserError(f"The folder of lists {folder} is not there.")
+    lists = find_lists(folder)
+    if not lists:
+        raise UserError(
+            f"{folder} holds no list.", "Lists are called *_train.txt, *_val.txt, *_test.txt, *_open.txt."
+        )
+    return lists
+
+
+def released_table(options: CurateOptions, class_of: Callable[[str], str]) -> pd.DataFrame:
+    """The lists as rows path, label, split; classes are called what `class_of` reads from a training path."""
+    assert options.lists is not None
+    rows: list[tuple[str, int, str]] = []
+    for split, file in sorted(listed_files(options.lists).items(), key=lambda entry: SPLITS.index(entry[0])):
+        rows += [(path, label, split if label >= 0 else "open") for path, label in list_rows(file, split)]
+    names = _class_names(rows, class_of)
+    columns = [(path, names.get(label, str(label)), split) for path, label, split in rows]
+    table = pd.DataFrame(columns, columns=["path", "label", "split"])
+    table.loc[table["split"] == "open", "label"] = UNNAMED
+    return table
+
+
+def _class_names(rows: Sequence[tuple[str, int, str]], class_of: Callable[[str], str]) -> dict[int, str]:
+    """Class number → folder name; the numbers stay where folders and numbers are not one to one."""
+    pairs = {(label, class_of(path)) for path, label, split in rows if split in ("train", "val")}
+    names = dict(pairs)
+    numbers = {label for _, label, split in rows if split != "open"}
+    one_to_one = len(pairs) == len(names) == len(set(names.values())) and numbers <= set(names)
+    return names if one_to_one and "" not in names.values() else {}
+
+
+def place(
+    table: pd.DataFrame,
+    options: CurateOptions,
+    name: str,
+    wanted: str,
+    elsewhere: Callable[[str], tuple[str, ...]] = lambda path: (),
+) -> tuple[pd.DataFrame, Path, tuple[str, ...]]:
+    """The table with paths that lead to files, the image root, and notes.
+
+    Open images start at `open_root` where it is given. Listed files must be there; with an index, which
+    stands for the files, those that it does not name are only told. `elsewhere` gives the other places
+    where a listed file may lie.
+    """
+    table = table.copy()
+    if options.open_root is not None:
+        start = options.open_root.expanduser().absolute()
+        is_open = table["split"] == "open"
+        table.loc[is_open, "path"] = [str(start / path) for path in table.loc[is_open, "path"]]
+    if options.index is not None:
+        root = options.out if options.root is None else options.root
+        return table, root.expanduser(), _not_in_index(table, options)
+    root = existing_root(options, name, wanted)
+    table["path"] = _existing(root, list(table["path"]), elsewhere, options)
+    return table, root, ()
+
+
+def _not_in_index(table: pd.DataFrame, options: CurateOptions) -> tuple[str, ...]:
+    assert options.index is not None
+    known = set(read_index(options.index.expanduser(), options.root, options.progress))
+    absent = [path for path in table["path"] if path not in known and not Path(path).is_absolute()]
+    if not absent:
+        return ()
+    return (Caution(f"The index lacks {count(len(absent), 'listed file')}: {first_few(absent)}."),)
+
+
+def _existing(
+    root: Path, paths: list[str], elsewhere: Callable[[str], tuple[str, ...]], options: CurateOptions
+) -> list[str]:
+    found: list[str] = []
+    absent: list[str] = []
+    for done, path in enumerate(paths, start=1):
+        here = (place for place in (path, *elsewhere(path)) if (root / place).exists())
+        place = next(here, None)
+        if place is None:
+            absent.append(path)
+        else:
+            found.append(place)
+        if options.progress is not None and (done % PROGRESS_EVERY == 0 or done == len(paths)):
+            options.progress(done, len(paths))
+    if absent:
+        raise UserError(
+            f"{len(absent):,} of {count(len(paths), 'listed file')} are not there: {first_few(absent)}.",
+            f"Looked in {root}" + (f" and {options.open_root}." if options.open_root is not None else "."),
+            "--root (for open images: --open-root) with the folder that the listed paths start from, "
+            "or --index FILE to curate without looking at files",
+        )
+    return found

@@ -1,0 +1,88 @@
+"""SUN-LT: SUN-397 with the train and test lists of Wang et al., validation images from the rest."""
+
+from __future__ import annotations
+
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from oltr.data.curate.benchmark import CURATORS, Curated, CurateOptions
+from oltr.data.curate.files import image_paths
+from oltr.data.curate.published import SUN_LT
+from oltr.data.curate.released import listed_files, place
+from oltr.data.folders import IMAGE_SUFFIXES
+from oltr.data.lists import list_lines
+from oltr.data.manifest import Manifest
+from oltr.data.wording import Caution, count, first_few
+from oltr.errors import UserError
+
+NAME, TREE = "sun-lt", "SUN-397: a/abbey/sun_*.jpg"
+VAL_PER_CLASS = 5
+
+
+@CURATORS.register(NAME)
+def curate_sun_lt(options: CurateOptions) -> Curated:
+    """The listed training and test images; 5 unused images of each class for validation, unless listed."""
+    options.allow(NAME, "root", "lists", "index", "open_root", "size")
+    if options.lists is None:
+        raise UserError(
+            "SUN-LT is defined by the lists of Wang et al. (Learning to Model the Tail, 2017).",
+            try_this="--lists with the folder of *_train.txt and *_test.txt",
+        )
+    lists = listed_files(options.lists)
+    rows = [(path, class_of(path), split) for split, file in lists.items() for path in listed_paths(file)]
+    table = pd.DataFrame(rows, columns=["path", "label", "split"])
+    table.loc[table["split"] == "open", "label"] = ""
+    table, root, notes = place(table, options, NAME, TREE)
+    recipe = [f"Training and test: the lists in {options.lists}."]
+    if "val" not in lists:
+        unused = sorted(set(image_paths(options, NAME, TREE)) - set(table["path"]))
+        val, short = _validation(unused, sorted(set(table["label"])), options.seed)
+        table, notes = pd.concat([table, val], ignore_index=True), (*notes, *short)
+        recipe.append(f"Validation: {VAL_PER_CLASS} images of each class that are in no list, by the seed.")
+    return Curated(
+        name=NAME,
+        manifest=Manifest.build(table, root, notes),
+        source=f"SUN-397, {options.root or options.index}",
+        recipe=tuple(recipe),
+        seed=None if "val" in lists else options.seed,
+        published=SUN_LT.facts,
+        pack_size=options.size or 256,
+    )
+
+
+def class_of(path: str) -> str:
+    """The scene: SUN397/a/arch/indoor/sun_x.jpg is arch/indoor."""
+    parts = path.split("/")[:-1]
+    initial = next((place for place, part in enumerate(parts) if len(part) == 1), None)
+    return "/".join(parts if initial is None else parts[initial + 1 :])
+
+
+def listed_paths(file: Path) -> list[str]:
+    """The paths of a list whose lines are `path`, as in SUN-397's own partitions, or `path label`."""
+    paths = []
+    for number, line in list_lines(file):
+        path = line if line.lower().endswith(IMAGE_SUFFIXES) else line.rsplit(maxsplit=1)[0]
+        if not path.lower().endswith(IMAGE_SUFFIXES):
+            raise UserError(f"{file}, line {number} names no image: {line[:120]!r}.")
+        paths.append(path.lstrip("/"))
+    return paths
+
+
+def _validation(unused: list[str], classes: list[str], seed: int) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    pools: dict[str, list[str]] = {name: [] for name in classes}
+    for path in unused:
+        if (name := class_of(path)) in pools:
+            pools[name].append(path)
+    rows: list[tuple[str, str, str]] = []
+    short = []
+    for name, paths in pools.items():
+        order = np.random.default_rng([seed, zlib.crc32(name.encode())]).permutation(len(paths))
+        rows += [(paths[position], name, "val") for position in np.sort(order[:VAL_PER_CLASS])]
+        if len(paths) < VAL_PER_CLASS:
+            short.append(f"{name} ({len(paths)})")
+    text = f"Fewer than {VAL_PER_CLASS} unused images for validation in {count(len(short), 'class')}"
+    notes = (Caution(f"{text}: {first_few(short)}."),) if short else ()
+    return pd.DataFrame(rows, columns=["path", "label", "split"]), notes
