@@ -1,0 +1,94 @@
+"""`oltr data curate`: the names it knows, what it prints, and bad input."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from oltr.cli import data
+from oltr.data.curate import CURATORS
+from tests.helpers.pictures import class_folders
+
+LISTED = [f"train/n0000000{c}/{n}.png {c}" for c in (1, 2) for n in range(3)]
+
+
+@pytest.fixture
+def images(tmp_path):
+    return class_folders(tmp_path / "images" / "train", {"n00000001": 3, "n00000002": 3}).parent
+
+
+def lists(folder, **splits):
+    folder.mkdir()
+    for split, lines in splits.items():
+        (folder / f"X_{split}.txt").write_text("".join(f"{line}\n" for line in lines))
+    return folder
+
+
+def test_the_help_names_every_benchmark():
+    told = re.search(r"name: (.*?)\n +out:", data.curate.__doc__, re.DOTALL)[1]
+    assert set(re.findall(r"[a-z0-9-]+[0-9a-z]", told.replace(" or ", " "))) == set(CURATORS)
+
+
+def test_facts_stand_beside_the_published_ones(oltr, images, tmp_path):
+    folder = lists(tmp_path / "lists", train=LISTED[:4], test=LISTED[4:])
+    command = (
+        "data",
+        "curate",
+        "imagenet-lt",
+        "--root",
+        images,
+        "--lists",
+        folder,
+        "--out",
+        tmp_path / "out",
+    )
+    said = oltr(*command)
+    assert said.code == 0, said.err
+    assert re.search(r"training images +4 +\(published: 115,846\)", said.out)
+    facts = json.loads(oltr(*command, "--json").out)
+    assert facts["images"]["train"] == 4 and facts["published"]["images"]["train"] == 115_846
+
+
+def test_pack_and_verify(oltr, images, tmp_path):
+    folder = lists(tmp_path / "lists", train=LISTED)
+    options = ("--lists", folder, "--out", tmp_path / "out", "--pack", "--size", "16", "--verify")
+    said = oltr("data", "curate", "imagenet-lt", "--root", images, *options)
+    assert said.code == 0 and "6 images opened: no problems" in said.err
+    assert json.loads(oltr("data", "stats", tmp_path / "out.pack", "--json").out)["images"]["train"] == 6
+    (images / "train" / "n00000001" / "0.png").write_bytes(b"broken")
+    options = (*options[:4], "--verify")
+    said = oltr("data", "curate", "imagenet-lt", "--root", images, *options)
+    assert said.code == 2 and "not all of its images are sound" in said.err
+
+
+@pytest.mark.parametrize(
+    ("splits", "words"),
+    [
+        (
+            {"train": [*LISTED, *(f"train/n3/{n}.png 3" for n in range(7))]},
+            "7 of 13 listed files are not there",
+        ),
+        ({"train": LISTED, "test": LISTED[:2]}, "2 paths in more than one split"),
+        ({"train": LISTED[:3], "test": LISTED[3:]}, "1 class that training never saw: 2"),
+        ({"train": ["train/n00000001/0.png"]}, "has no label"),
+        ({}, "holds no list"),
+    ],
+)
+def test_bad_lists(oltr, images, tmp_path, splits, words):
+    options = ("--root", images, "--lists", lists(tmp_path / "lists", **splits), "--out", tmp_path / "out")
+    oltr("data", "curate", "imagenet-lt", *options).refused(words)
+    assert not (tmp_path / "out").exists()
+
+
+def test_bad_options(oltr, images, tmp_path):
+    out = ("--out", tmp_path / "out")
+    oltr("data", "curate", "imagenet-tl", *out).refused("did you mean imagenet-lt")
+    oltr("data", "curate", "imagenet-lt", *out).refused("--root")
+    oltr("data", "curate", "imagenet-lt", "--root", images, *out).refused(
+        "Not enough images in 2 classes", "(has 3, needs 1280)", "oltr data longtail"
+    )
+    oltr("data", "curate", "places-lt", "--imbalance", "10", *out).refused("takes no --imbalance")
+    oltr("data", "curate", "imagenet-lt", "--index", tmp_path / "none", *out).refused("cannot be read")
+    assert not (tmp_path / "out").exists()
