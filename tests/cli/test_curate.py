@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 
 import pytest
 
@@ -68,7 +69,7 @@ def test_pack_and_verify(oltr, images, tmp_path):
     [
         (
             {"train": [*LISTED, *(f"train/n3/{n}.png 3" for n in range(7))]},
-            "7 of 13 listed files are not there",
+            "Not there: 7 of 13 listed files",
         ),
         ({"train": LISTED, "test": LISTED[:2]}, "2 paths in more than one split"),
         ({"train": LISTED[:3], "test": LISTED[3:]}, "1 class that training never saw: 2"),
@@ -82,8 +83,47 @@ def test_bad_lists(oltr, images, tmp_path, splits, words):
     assert not (tmp_path / "out").exists()
 
 
+def test_the_pack_lies_beside_the_folder_whatever_its_name(oltr, images, tmp_path, monkeypatch):
+    folder = lists(tmp_path / "lists", train=LISTED)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    for out, packed in {"v1.2": "here/v1.2.pack", "~/set": "home/set.pack", ".": "here.pack"}.items():
+        if out == ".":
+            (tmp_path / "here" / "v1.2.pack").unlink()
+            shutil.rmtree(tmp_path / "here" / "v1.2")
+        options = ("--root", images, "--lists", folder, "--out", out, "--pack", "--size", "16")
+        assert oltr("data", "curate", "imagenet-lt", *options).code == 0
+        assert (tmp_path / packed).is_file()
+    assert not (tmp_path / "here" / "~").exists()
+
+
+def test_a_pack_that_fails_is_told_from_the_set_that_does_not(oltr, images, tmp_path):
+    (images / "train" / "n00000001" / "0.png").write_bytes(b"broken")
+    options = (
+        "--root",
+        images,
+        "--lists",
+        lists(tmp_path / "lists", train=LISTED),
+        "--out",
+        tmp_path / "out",
+    )
+    said = oltr("data", "curate", "imagenet-lt", *options, "--pack")
+    said.refused("out was written, its pack was not", "1 of 6 images cannot be read")
+    assert (tmp_path / "out" / "manifest.csv").is_file() and not (tmp_path / "out.pack").exists()
+
+
+def test_a_long_tail_is_not_written_into_its_source(oltr, images):
+    source = images / "train"
+    said = oltr("data", "longtail", source, "--min", "1", "--out", source / "lt")
+    said.refused("lies in the source", "beside it")
+    assert not (source / "lt").exists()
+
+
 def test_bad_options(oltr, images, tmp_path):
     out = ("--out", tmp_path / "out")
+    for options in (("--seed", "-1"), ("--size", "0"), ("--size", "100000")):
+        oltr("data", "curate", "ms1m-lt", "--root", images, *options, *out).refused(options[1])
     oltr("data", "curate", "imagenet-tl", *out).refused("did you mean imagenet-lt")
     oltr("data", "curate", "imagenet-lt", *out).refused("--root")
     oltr("data", "curate", "imagenet-lt", "--root", images, *out).refused(

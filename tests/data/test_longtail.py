@@ -48,5 +48,8 @@ def test_senseless_sizes_are_refused():
     for bad in [(0, 10, 1), (5, 1, 10), (5, 10, 0)]:
         with pytest.raises(UserError):
             pareto_counts(*bad)
+    for alpha in (0, -1, float("nan"), float("inf"), 1e-3, 1e300):
+        with pytest.raises(UserError, match="Pareto alpha"):
+            pareto_counts(5, 10, 1, alpha)
     with pytest.raises(UserError, match="imbalance"):
         exponential_counts(5, 10, 0.5)

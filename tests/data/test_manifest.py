@@ -82,6 +82,10 @@ def test_single_image_class_is_noted_and_no_train_split_is_legal():
         ([("1.jpg", "a", "train"), ("2.jpg", "a", "open")], ["open", "a"]),
         ([("1.jpg", "a", "train"), ("1.jpg", "a", "test")], ["1 path", "more than one split", "1.jpg"]),
         ([("1.jpg", "a", "train"), ("./1.jpg", "a", "train")], ["1 path", "more than once"]),
+        (
+            [("1.jpg", "a", "train"), (str(Path("1.jpg").absolute()), "", "open")],
+            ["1 path", "more than one split", "1.jpg"],
+        ),
         ([("1.jpg", "", "train")], ["without a label", "row 1"]),
         ([("", "a", "train")], ["without a path"]),
         ([("1.jpg", "a", "training")], ["'training'", "did you mean 'train'"]),
@@ -163,3 +167,18 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypat
 def test_unknown_suffix_is_refused(tmp_path):
     with pytest.raises(UserError, match=r"csv or \.parquet"):
         small().write(tmp_path / "set.txt")
+
+
+def test_names_with_every_mark_are_read_back(tmp_path):
+    odd = ["a,b", 'say "a"', "line\nfeed", "carriage\rreturn", "tab\tx", "NA", "007", "雪 豹"]
+    made = Manifest.build(table(*((f"{name}/1.jpg", name, "train") for name in odd)), "/images")
+    made.write(tmp_path / "manifest.csv")
+    back = read_source(tmp_path / "manifest.csv")
+    pd.testing.assert_frame_equal(back.table, made.table)
+    assert back.root == made.root
+
+
+def test_a_root_that_cannot_be_recorded_is_refused(tmp_path):
+    made = Manifest.build(table(("1.jpg", "a", "train")), "/caf\udce9")
+    with pytest.raises(UserError, match="not valid UTF-8"):
+        made.write(tmp_path / "manifest.csv")

@@ -92,11 +92,10 @@ def pack(source: Source, out: Path, size: int = 256, root: Root = None, as_json:
         size: side of the stored images, in pixels
     """
     from oltr.data.sources import read_source
-    from oltr.data.store import write_pack
+    from oltr.data.store import check_size, write_pack
     from oltr.engine.console import Console
 
-    if not 1 <= size <= 4096:
-        raise UserError(f"--size {size} is out of range.", try_this="1 to 4096 pixels; 256 is usual")
+    check_size(size)
     console, manifest = Console(), read_source(source, root)
     _refuse_pack(manifest, "packed again")
     console.notes(manifest.notes)
@@ -141,6 +140,12 @@ def longtail(
     if alpha is None and imbalance is None:
         alpha = 6.0
     check_out(out, "longtail")
+    if out.expanduser().resolve().is_relative_to(Path(source).expanduser().resolve()):
+        raise UserError(
+            f"The folder {out} lies in the source.",
+            "What lies in a source is taken for a part of it.",
+            "--out with a folder beside it",
+        )
     # Flat folders stay undivided: make_longtail takes a balanced test split itself.
     original = read_source(source, root, make_split=False)
     _refuse_pack(original, "made long-tailed")
@@ -200,15 +205,21 @@ def curate(
     from oltr.data.store import write_pack
     from oltr.engine.console import Console
 
-    console = Console()
+    console, out = Console(), out.expanduser()
     with console.progress(f"curating {name}") as progress:
         options = CurateOptions(
             out, root, lists, index, order, open_root, imbalance, alpha, size, seed, progress
         )
         curated = make(name, options)
     if pack:
-        with console.progress("packing") as progress:
-            path = write_pack(read_source(out), curated.pack_size, out.with_suffix(".pack"), progress)
+        path = out.absolute().with_name(f"{out.absolute().name}.pack")
+        try:
+            with console.progress("packing") as progress:
+                write_pack(read_source(out), curated.pack_size, path, progress)
+        except UserError as error:
+            raise UserError(
+                f"{out} was written, its pack was not. {error.what}", error.why, error.try_this
+            ) from None
         console.say(f"packed into {path}")
     _tell(curated, out, as_json, console)
     if verify:

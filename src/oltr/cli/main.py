@@ -18,7 +18,7 @@ VERBS = {
     "data stats": ("data", "stats", "images, classes and shot groups, with a picture of the distribution"),
     "data pack": ("data", "pack", "decode all images once into one memory-mapped file"),
     "data longtail": ("data", "longtail", "make any labelled set long-tailed and open"),
-    "data curate": ("data", "curate", "make a benchmark: glyphs, cifar100-lt"),
+    "data curate": ("data", "curate", "make a benchmark: imagenet-lt, places-lt, cifar100-lt ..."),
     "train": ("train", "train", "train a recogniser and evaluate it"),
     "evaluate": ("evaluate", "evaluate", "measure a run, again or with another threshold or source"),
     "compare": ("evaluate", "compare", "several runs in one table, beside the published numbers"),

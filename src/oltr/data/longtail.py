@@ -16,6 +16,8 @@ def pareto_counts(num_classes: int, largest: int, smallest: int, alpha: float = 
     draws give anything from 89K to 164K images at ImageNet-LT's settings, the medians a stable 112K.
     """
     _check(num_classes, largest, smallest)
+    if not 0.05 <= alpha <= 1e6:  # beyond, the draws overflow or are all the same
+        raise UserError(f"A Pareto alpha of {alpha} makes no sense.", try_this="0.05 or more, such as 6")
     rank = (np.arange(1, num_classes + 1) - 0.3) / (num_classes + 0.4)
     draws = (1.0 - rank) ** (-1.0 / alpha)
     return _scaled(draws[::-1], largest, smallest)

@@ -83,8 +83,6 @@ def _check_options(
             "A long tail needs one profile: a Pareto alpha or an imbalance.",
             try_this="--alpha 6 or --imbalance 100",
         )
-    if alpha is not None and not 0 < alpha < math.inf:
-        raise UserError(f"A Pareto alpha of {alpha} makes no sense.", try_this="a value above 0, such as 6")
     if smallest < 1 or (largest is not None and largest < smallest):
         above = f" and --max {largest}" if largest is not None else ""
         raise UserError(f"--min {smallest}{above} make no sense.", "Needed: 1 ≤ min ≤ max.")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -27,9 +29,10 @@ class Manifest:
     @classmethod
     def build(cls, table: pd.DataFrame, root: str | Path, notes: tuple[str, ...] = ()) -> Manifest:
         """A checked manifest; whatever is wrong with the table is one `UserError`."""
-        table = clean_table(table)
+        root = Path(root).expanduser().absolute()
+        table = clean_table(table, str(root))
         classes = known_classes(table)
-        return cls(table, Path(root).expanduser().absolute(), classes, (*notes, *class_notes(table, classes)))
+        return cls(table, root, classes, (*notes, *class_notes(table, classes)))
 
     def rows(self, split: str) -> pd.DataFrame:
         """The table's rows of one split, in order."""
@@ -76,6 +79,8 @@ class Manifest:
         path = Path(path)
         if record_root is None:
             record_root = self.root != path.absolute().parent
+        if record_root and not _is_utf8(str(self.root)):
+            raise UserError(f"The image root {str(self.root)!a} is not valid UTF-8.", try_this="rename it")
         table = self.table.assign(root=str(self.root)) if record_root else self.table
         if path.suffix not in (".csv", ".parquet"):
             raise UserError(
@@ -83,6 +88,19 @@ class Manifest:
             )
         with whole(path) as part:
             if path.suffix == ".csv":
-                table.to_csv(part, index=False, lineterminator="\n", encoding="utf-8")
+                # Python before 3.13 leaves a carriage return in a name unquoted, which then ends the line.
+                odd = any(
+                    cells.astype(str).str.contains("\r", regex=False).any() for _, cells in table.items()
+                )
+                quoting: Literal[0, 1] = csv.QUOTE_ALL if odd else csv.QUOTE_MINIMAL
+                table.to_csv(part, index=False, lineterminator="\n", encoding="utf-8", quoting=quoting)
             else:
                 table.to_parquet(part, index=False)
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

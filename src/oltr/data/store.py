@@ -41,6 +41,12 @@ class Pack:
         return int(self.images.shape[1])
 
 
+def check_size(size: int) -> None:
+    """Refuse a side in pixels that no picture should be stored at."""
+    if not 1 <= size <= 4096:
+        raise UserError(f"--size {size} is out of range.", try_this="1 to 4096 pixels; 256 is usual")
+
+
 def write_pack(manifest: Manifest, size: int, out: str | Path, progress: Progress | None = None) -> Path:
     """Decode every image of `manifest` to size×size and write the pack; nothing, if one is unreadable."""
     files = [manifest.root / path for path in manifest.table["path"]]

@@ -16,8 +16,11 @@ SPLITS = ("train", "val", "test", "open")
 UNNAMED = "unknown"  # the label of an open image that nobody has named
 
 
-def clean_table(table: pd.DataFrame) -> pd.DataFrame:
-    """The table with text columns, empty open labels filled in, and no duplicates or empty cells."""
+def clean_table(table: pd.DataFrame, root: str) -> pd.DataFrame:
+    """The table with text columns, empty open labels filled in, and no duplicates or empty cells.
+
+    Relative paths start at `root`.
+    """
     table = table.rename(columns=lambda name: str(name).strip()).reset_index(drop=True)
     _require_columns(table)
     if table.empty:
@@ -35,7 +38,7 @@ def clean_table(table: pd.DataFrame) -> pd.DataFrame:
                 f"The manifest has {count(int(empty.sum()), 'row')} without a {column}: row {rows}.",
                 try_this="fill them in, or give images of no known class the split `open`",
             )
-    _refuse_duplicates(table)
+    _refuse_duplicates(table, root)
     return table
 
 
@@ -125,8 +128,12 @@ def _require_splits(table: pd.DataFrame) -> None:
         )
 
 
-def _refuse_duplicates(table: pd.DataFrame) -> None:
-    where = pd.Series([os.path.normpath(path) for path in table["path"]])
+def _refuse_duplicates(table: pd.DataFrame, root: str) -> None:
+    # An open image's absolute path may name a file that another row names from the root.
+    absolute = list(map(os.path.isabs, table["path"]))
+    start = f"{root}/" if any(absolute) else ""
+    pairs = zip(table["path"], absolute, strict=True)
+    where = pd.Series([os.path.normpath(path if is_whole else start + path) for path, is_whole in pairs])
     repeated = where[where.duplicated(keep=False)]
     if repeated.empty:
         return

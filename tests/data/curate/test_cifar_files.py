@@ -1,3 +1,5 @@
+import gzip
+import lzma
 import pickle
 import tarfile
 from dataclasses import replace
@@ -123,6 +125,9 @@ def test_a_pickle_that_would_run_code_is_refused(tmp_path, capsys, cifar):
         (pickle.dumps({b"labels": [0]}), "not a CIFAR-10 file"),
         (pickle.dumps({b"data": np.zeros((2, 3072), np.uint8), b"labels": [0]}), "damaged"),
         (pickle.dumps({b"data": np.zeros((1, 3072), np.uint8), b"labels": [3]}), "damaged"),
+        (pickle.dumps({b"data": np.zeros((1, 3072), np.uint8), b"labels": ["a"]}), "damaged"),
+        (pickle.dumps({b"data": np.zeros((1, 3072), np.uint8), b"labels": [0.5]}), "damaged"),
+        (pickle.dumps({b"\xff": 1}), "cannot be read"),
     ],
 )
 def test_damaged_official_files(tmp_path, content, said):
@@ -130,9 +135,10 @@ def test_damaged_official_files(tmp_path, content, said):
     (raw / "data_batch_2").write_bytes(content)
     with pytest.raises(UserError, match=f"data_batch_2.*{said}"):
         whole_cifar(TOY10, raw, "toy")
-    (raw / "batches.meta").write_bytes(pickle.dumps({}))
-    with pytest.raises(UserError, match=r"batches\.meta is not a CIFAR-10 file"):
-        whole_cifar(TOY10, raw, "toy")
+    for names in (None, [1, 2, 3], ["../../up", "b", "c"], ["", "b", "c"]):  # a class becomes a folder
+        (raw / "batches.meta").write_bytes(pickle.dumps({b"label_names": names}))
+        with pytest.raises(UserError, match=r"batches\.meta is not a CIFAR-10 file"):
+            whole_cifar(TOY10, raw, "toy")
 
 
 @both
@@ -144,6 +150,11 @@ def test_archives_cut_off_or_of_something_else(tmp_path, cifar):
         with pytest.raises(UserError, match=f"not the archive {cifar.archive}, or it is cut off"):
             whole_cifar(cifar, archive, "toy")
     archive.write_bytes(content[: len(content) // 2] + b"\0" * 50 + content[len(content) // 2 :])
+    with pytest.raises(UserError, match="cut off"):
+        whole_cifar(cifar, archive, "toy")
+    xz = bytearray(lzma.compress(gzip.decompress(content)))
+    xz[len(xz) // 2] ^= 255
+    archive.write_bytes(xz)
     with pytest.raises(UserError, match="cut off"):
         whole_cifar(cifar, archive, "toy")
     other = official_archive(TOY10 if cifar is TOY100 else TOY100, tmp_path / "other")

@@ -63,6 +63,7 @@ def test_within_a_rank_larger_classes_come_first_and_ties_follow_the_seed():
         ("order.txt", "airfield\nbar\nzoo\n", "lacks 1 class: arena/hockey"),
         ("order.txt", "", "is empty"),
         ("order.json", "{}", "cannot be read"),
+        ("order.json", "[" * 100_000, "cannot be read"),
         ("order.json", '{"base_classes": [0, 1], "novel_classes": [2, 9]}', "beyond the 4"),
     ],
 )

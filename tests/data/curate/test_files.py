@@ -25,7 +25,9 @@ def test_a_walk_finds_the_images_of_the_folders_asked_for(tmp_path):
 
 def test_an_index_is_sorted_tidied_and_needs_no_files(tmp_path):
     index = tmp_path / "index.txt"
-    index.write_text("./b/2.JPEG\r\na\\1.png\n\nREADME.md\nb/2.JPEG\n/data/set/c/3.jpg\nwith space/4.jpg\n")
+    index.write_text(
+        "./b/2.JPEG\r\na\\1.png\n\nREADME.md\nb//./2.JPEG\n/data/set/c/3.jpg\nwith space/4.jpg\n"
+    )
     assert read_index(index, tmp_path.__class__("/data/set")) == [
         "a/1.png",
         "b/2.JPEG",
@@ -50,3 +52,15 @@ def test_a_missing_index_or_root_is_named(tmp_path):
         image_paths(CurateOptions(tmp_path / "out"), "x", "a tree")
     with pytest.raises(UserError, match="is not there"):
         image_paths(CurateOptions(tmp_path / "out", root=tmp_path / "no"), "x", "a tree")
+
+
+def test_an_earlier_curation_inside_the_root_is_no_part_of_it(tmp_path):
+    class_folders(tmp_path, {"a": 1, "out": 2})
+    options = CurateOptions(tmp_path / "out", root=tmp_path)
+    assert image_paths(options, "x", "a tree") == ["a/0.png"]
+
+
+@pytest.mark.parametrize("options", [{"seed": -1}, {"size": 0}, {"size": -5}, {"size": 100_000}])
+def test_senseless_options_are_refused_at_once(tmp_path, options):
+    with pytest.raises(UserError, match=r"negative|out of range"):
+        CurateOptions(tmp_path / "out", **options)

@@ -15,7 +15,7 @@ EACH = {"val_per_class": 1, "test_per_class": 2, "open_per_class": 2}
 def test_glyphs_become_files_a_manifest_and_a_card(tmp_path, monkeypatch):
     few = partial(glyphs.make_glyphs, **FEW, **EACH)
     monkeypatch.setattr(glyphs, "make_glyphs", few)
-    curate("glyphs", CurateOptions(out=tmp_path / "out", size=16, seed=5))
+    assert curate("glyphs", CurateOptions(out=tmp_path / "out", size=16, seed=5)).pack_size == 16
     made = read_source(tmp_path / "out")
     drawn = few(size=16, seed=5)
     assert made.sizes() | {"train": 0} == {"train": 0, "val": 4, "test": 8, "open": 4}

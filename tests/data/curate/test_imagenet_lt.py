@@ -167,7 +167,7 @@ def test_listed_files_that_are_not_there_are_counted_and_the_first_five_named(tm
     with pytest.raises(UserError) as caught:
         made(tmp_path, root=root, lists=lists(tmp_path / "lists"))
     said = str(caught.value)
-    assert said.startswith("9 of 22 listed files are not there: ")
+    assert said.startswith("Not there: 9 of 22 listed files, ")
     assert said.split("\n")[0].count(".JPEG") == 5 and "and 4 more" in said
     assert not (tmp_path / "out").exists()
 
@@ -206,3 +206,94 @@ def test_same_seed_same_bytes_whatever_the_order_of_the_index(tmp_path, toy_size
         written.append([(tmp_path / name / file).read_bytes() for file in files])
     assert written[0] == written[1]
     assert written[0][0] != written[2][0]
+
+
+@pytest.mark.parametrize("flat", [True, False])
+def test_a_root_above_the_tree_is_refused(tmp_path, toy_size, flat):
+    """Validation images would be taken for training images, or for a class called val."""
+    tree(tmp_path / "kaggle" / "Data" / "CLS-LOC", flat)
+    with pytest.raises(UserError, match="--root with its folder Data/CLS-LOC"):
+        made(tmp_path, root=tmp_path / "kaggle")
+
+
+def test_a_root_without_images_and_images_outside_class_folders_are_refused(tmp_path, toy_size):
+    (tmp_path / "empty" / "train").mkdir(parents=True)
+    with pytest.raises(UserError, match="No images were found"):
+        made(tmp_path, root=tmp_path / "empty")
+    root = tree(tmp_path / "ilsvrc")
+    touch(root / "train" / "loose.JPEG")
+    with pytest.raises(UserError, match="1 training image outside any class folder"):
+        made(tmp_path, root=root)
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"LOC_val_solution.csv": ""},
+        {"LOC_val_solution.csv": "one\ncolumn\n"},
+        {"LOC_val_solution.csv": "ImageId,PredictionString\nILSVRC2012_val_00000001,\n"},
+        {"LOC_val_solution.csv": b"\xff\xfe"},
+        {GROUND_TRUTH: "1\n2\n3\n", "map_clsloc.txt": "junk\n"},
+        {GROUND_TRUTH: ""},
+    ],
+)
+def test_a_broken_ground_truth_is_refused(tmp_path, toy_size, files):
+    root = tree(tmp_path / "ilsvrc", flat=True)
+    for name, content in files.items():
+        (root / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(UserError, match=r"lacks \d image|cannot be read|missing in"):
+        made(tmp_path, root=root)
+
+
+def test_a_stray_image_does_not_make_known_classes_open(tmp_path, toy_size):
+    later = tmp_path / "ilsvrc" / "ILSVRC2010_val"
+    root = tree(tmp_path / "ilsvrc")
+    touch(*(later / f"ILSVRC2010_val_{n:08d}.JPEG" for n in (1, 2)), later / "overview.png")
+    (later / "ILSVRC2010_validation_ground_truth.txt").write_text(f"{WNIDS[0]}\nn00000009\n")
+    (root / "LOC_val_solution.csv").write_text("ImageId,PredictionString\n")  # of ILSVRC2012 alone
+    _, table = made(tmp_path, root=root, open_root=later)
+    opened = table[table["split"] == "open"]
+    assert (
+        opened["label"].tolist() == ["n00000009"] and opened["path"].str.contains("2010_val_00000002").all()
+    )
+
+
+def test_a_test_image_cannot_be_open_too(tmp_path, toy_size):
+    root = tree(tmp_path / "ilsvrc", flat=True)
+    (root / GROUND_TRUTH).write_text("\n".join(wnid for wnid in WNIDS for _ in range(2)))
+    with pytest.raises(UserError, match="6 paths in more than one split"):
+        made(tmp_path, root=root, open_root=root / "val")
+
+
+def test_an_open_root_that_the_lists_have_no_use_for_is_refused(tmp_path):
+    folder = lists(tmp_path / "lists")
+    (folder / "ImageNet_LT_open.txt").unlink()
+    with pytest.raises(UserError, match="name no open images"):
+        made(tmp_path, root=tree(tmp_path / "ilsvrc"), lists=folder, open_root=tmp_path)
+
+
+def test_lists_whose_numbers_and_folders_disagree_are_told_of(tmp_path):
+    folder = lists(tmp_path / "lists", train=False)
+    with (folder / "ImageNet_LT_val.txt").open("a") as file:
+        file.write(f"train/{WNIDS[0]}/{WNIDS[0]}_8.JPEG 1\n")
+    (tmp_path / "index.txt").write_text("a.jpg\n")
+    curated, _ = made(tmp_path, index=tmp_path / "index.txt", lists=folder)
+    assert curated.manifest.classes == ("0", "1", "2")
+    assert any("called by their numbers" in note for note in curated.manifest.notes)
+
+
+def test_a_listed_open_image_of_a_known_class_is_refused(tmp_path):
+    folder = lists(tmp_path / "lists")
+    with (folder / "ImageNet_LT_open.txt").open("a") as file:
+        file.write(f"train/{WNIDS[0]}/{WNIDS[0]}_30.JPEG -1\n")
+    with pytest.raises(UserError, match=f"1 class both known and open: {WNIDS[0]}"):
+        made(tmp_path, root=tree(tmp_path / "ilsvrc"), lists=folder)
+
+
+def test_empty_lists_and_folders_in_place_of_images_are_refused(tmp_path):
+    folder, root = tmp_path / "lists", tree(tmp_path / "ilsvrc")
+    folder.mkdir()
+    for content, words in {"": "are empty", f"train/{WNIDS[0]} 0\n": "1 of 1 listed file"}.items():
+        (folder / "ImageNet_LT_train.txt").write_text(content)
+        with pytest.raises(UserError, match=words):
+            made(tmp_path, root=root, lists=folder)

@@ -58,6 +58,20 @@ def test_bad_input(tmp_path, photos):
     with pytest.raises(UserError, match="defined by its lists"):
         curate("inaturalist18", options)
     folder = official(tmp_path / "lists")
-    (folder / "val2018.json").write_text("{}")
-    with pytest.raises(UserError, match=r"val2018\.json is no annotation file"):
+    for content in ("{}", "", "[" * 100_000):
+        (folder / "val2018.json").write_text(content)
+        with pytest.raises(UserError, match=r"val2018\.json is no annotation file"):
+            curate("inaturalist18", CurateOptions(tmp_path / "out", root=photos, lists=folder))
+    numbered = {"images": [{"id": 1, "file_name": 5}], "annotations": [{"image_id": 1}]}
+    (folder / "val2018.json").write_text(json.dumps(numbered))
+    with pytest.raises(UserError, match="Not there: 1 of 9 listed files, 5"):
         curate("inaturalist18", CurateOptions(tmp_path / "out", root=photos, lists=folder))
+
+
+def test_open_images_come_from_a_folder(tmp_path, photos):
+    (tmp_path / "odd").mkdir()
+    (tmp_path / "odd" / "a.jpg").touch()
+    options = CurateOptions(
+        tmp_path / "out", root=photos, lists=official(tmp_path / "lists"), open_root=tmp_path / "odd"
+    )
+    assert stats(curate("inaturalist18", options).manifest)["images"]["open"] == 1

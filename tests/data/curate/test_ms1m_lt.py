@@ -9,7 +9,7 @@ from oltr.data.curate import CurateOptions
 from oltr.data.curate import ms1m_lt as module
 from oltr.data.curate.ms1m_lt import curate_ms1m_lt, draw
 from oltr.data.curate.write import write_curation
-from oltr.data.feed import Images
+from oltr.data.opened import Images
 from oltr.data.sources import read_source
 from oltr.data.store import open_pack, write_pack
 from oltr.errors import UserError
@@ -170,7 +170,7 @@ def test_refusals(tmp_path, faces):
         (options(tmp_path, None), "--root"),
         (options(tmp_path, tmp_path / "nowhere"), "nowhere"),
         (options(tmp_path, tmp_path / "notes.txt"), "no record file"),
-        (options(tmp_path, tmp_path / "empty"), "has 0"),
+        (options(tmp_path, tmp_path / "empty"), "No images were found"),
         (options(tmp_path, one), "has 1"),
         (options(tmp_path, few), "none would be kept"),
         (options(tmp_path, root, imbalance=10), "takes no --imbalance"),

@@ -47,7 +47,7 @@ def test_validation_takes_what_training_leaves():
 def test_too_few_images_are_counted_and_named():
     with pytest.raises(UserError, match=r"Not enough images in 2 classes: a \(has 39, needs 40\), b"):
         draw({"a": np.arange(39), "b": np.arange(3)}, ["a", "b"], np.array([40, 5]), 20, seed=0)
-    with pytest.raises(UserError, match="1 training images lie outside any class folder"):
+    with pytest.raises(UserError, match="1 training image outside any class folder"):
         draw_pareto(["loose.jpg", "a/1.jpg"], class_of, 40, None, seed=0)
 
 

@@ -78,7 +78,7 @@ def test_class_folders_in_val_need_no_list(tmp_path):
 def test_flat_validation_images_without_their_list_are_refused(tmp_path):
     root = tree(tmp_path / "places")
     (root / "filelist_places365-standard" / "places365_val.txt").unlink()
-    with pytest.raises(UserError, match=r"places365_val\.txt is not in"):
+    with pytest.raises(UserError, match=r"has no places365_val\.txt"):
         made(tmp_path, root=root)
 
 
@@ -104,3 +104,17 @@ def test_lists_give_exactly_those_images_and_scene_names(tmp_path):
     assert table["label"].value_counts().to_dict() == {"airfield": 6, "arena/hockey": 5, "zoo": 4}
     assert all((root / path).is_file() for path in table["path"])
     assert curated.published["images"]["train"] == 62_500
+
+
+@pytest.mark.parametrize("line", ["/a/airfield\n", "/a/airfield zero\n"])
+def test_a_broken_list_of_categories_is_named(tmp_path, line):
+    root = tree(tmp_path / "places")
+    (root / "filelist_places365-standard" / "categories_places365.txt").write_text(line)
+    with pytest.raises(UserError, match=r"categories_places365\.txt, line 1"):
+        made(tmp_path, root=root)
+
+
+def test_a_root_above_the_tree_is_refused(tmp_path):
+    tree(tmp_path / "above" / "places")
+    with pytest.raises(UserError, match="--root with its folder places"):
+        made(tmp_path, root=tmp_path / "above")

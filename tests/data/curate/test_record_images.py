@@ -162,9 +162,10 @@ def test_an_index_that_lacks_an_image(tmp_path):
         image_records(tmp_path / "train.rec")
 
 
-def test_a_label_that_is_no_identity(tmp_path):
-    offsets = write_records(tmp_path / "train.rec", {0: record(1, b"a"), 1: record(float("nan"), b"b")})
-    with pytest.raises(BrokenRecord, match=f"byte {offsets[1]}: .*nan"):
+@pytest.mark.parametrize("label", [float("nan"), float("inf"), 0.5, -1, 1e30])
+def test_a_label_that_is_no_identity(tmp_path, label):
+    offsets = write_records(tmp_path / "train.rec", {0: record(1, b"a"), 1: record(label, b"b")})
+    with pytest.raises(BrokenRecord, match=f"byte {offsets[1]}: its label .* is no identity"):
         image_records(tmp_path / "train.rec")
 
 

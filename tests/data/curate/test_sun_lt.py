@@ -74,3 +74,13 @@ def test_bad_input(tmp_path, sun):
     (folder / "SUN_LT_train.txt").write_text("a/abbey/sun_00.jpg\nwhat is this\n")
     with pytest.raises(UserError, match=r"SUN_LT_train\.txt, line 2 names no image"):
         made(tmp_path, root=sun, lists=folder)
+
+
+def test_listed_open_images_are_no_class(tmp_path, sun):
+    folder = lists(tmp_path / "lists")
+    (folder / "SUN_LT_open.txt").write_text("odd.jpg -1\n")
+    for name in ("odd.jpg", "loose.jpg"):
+        (sun / name).touch()
+    curated, _ = made(tmp_path, root=sun, lists=folder)
+    assert stats(curated.manifest)["images"] == {"train": 12, "val": 10, "test": 8, "open": 1}
+    assert curated.manifest.notes == ()

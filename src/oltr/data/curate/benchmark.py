@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from oltr.data.manifest import Manifest
+from oltr.data.store import check_size
 from oltr.errors import UserError
 from oltr.registry import Registry
 
@@ -31,6 +32,17 @@ class CurateOptions:
     size: int | None = None  # pixels a side
     seed: int = 0
     progress: Progress | None = None
+
+    def __post_init__(self) -> None:
+        if self.seed < 0:
+            raise UserError(f"The seed {self.seed} is negative.", try_this="a seed of 0 or more")
+        if self.size is not None:
+            check_size(self.size)
+
+    @property
+    def image_root(self) -> Path:
+        """Where relative paths start: with an index alone at the out folder, until `--root` is given."""
+        return (self.out if self.root is None else self.root).expanduser()
 
     def allow(self, name: str, *allowed: str) -> None:
         """Refuse a given option that benchmark `name` would silently ignore."""

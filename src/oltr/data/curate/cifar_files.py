@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import pickle
 import tarfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -99,7 +98,7 @@ def read_official(cifar: Cifar, where: Path, splits: tuple[str, ...] = SPLITS) -
     """These splits of the archive or unpacked folder `where`, as pictures in images/SPLIT/CLASS/INDEX.png."""
     contents = _unpacked(cifar, where, splits)
     names = _load(contents[cifar.meta], f"{where}/{cifar.meta}", cifar).get(cifar.names)
-    if not isinstance(names, list):
+    if not isinstance(names, list) or not all(_names_a_folder(name) for name in names):
         raise UserError(f"{where}/{cifar.meta} is not a {cifar.title} file.")
     rows: list[tuple[str, str, str]] = []
     pictures: dict[str, np.ndarray] = {}
@@ -187,7 +186,7 @@ def _unpacked(cifar: Cifar, where: Path, splits: tuple[str, ...]) -> dict[str, b
                 pass  # gzip's checksum comes last; without it, damaged pixels would pass
         if missing := [file for file in wanted if file not in contents]:
             raise KeyError(f"{cifar.folder}/{missing[0]} not found")
-    except (tarfile.TarError, KeyError, EOFError, OSError, zlib.error) as error:
+    except Exception as error:  # damaged archives fail in many ways, each compression in its own
         reason = error.args[0] if isinstance(error, KeyError) else error
         raise UserError(f"{where} is not the archive {cifar.archive}, or it is cut off: {reason}.") from None
     return contents
@@ -199,7 +198,9 @@ def _images(content: bytes, where: str, cifar: Cifar, classes: int) -> tuple[np.
     data, labels = loaded.get("data"), loaded.get(cifar.labels)
     if not isinstance(data, np.ndarray) or data.dtype != np.uint8 or not isinstance(labels, list):
         raise UserError(f"{where} is not a {cifar.title} file.")
-    if data.shape != (len(labels), 3072) or not all(0 <= label < classes for label in labels):
+    if data.shape != (len(labels), 3072) or not all(
+        isinstance(label, int) and 0 <= label < classes for label in labels
+    ):
         raise UserError(f"{where} is damaged: {data.shape} pixels for {len(labels)} labels.")
     return data.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1), labels
 
@@ -208,14 +209,18 @@ def _load(content: bytes, where: str, cifar: Cifar) -> dict[str, Any]:
     """The dictionary in a pickle, its byte strings as text."""
     try:
         loaded = _ArraysOnly(io.BytesIO(content), encoding="bytes").load()
+        if isinstance(loaded, dict):
+            return {
+                _text(key): [_text(item) for item in value] if isinstance(value, list) else value
+                for key, value in loaded.items()
+            }
     except Exception as error:  # a broken pickle may raise anything
         raise UserError(f"{where} cannot be read: {error}.") from None
-    if not isinstance(loaded, dict):
-        raise UserError(f"{where} is not a {cifar.title} file.")
-    return {
-        _text(key): [_text(item) for item in value] if isinstance(value, list) else value
-        for key, value in loaded.items()
-    }
+    raise UserError(f"{where} is not a {cifar.title} file.")
+
+
+def _names_a_folder(name: Any) -> bool:
+    return isinstance(name, str) and "/" not in name and name not in ("", ".", "..")
 
 
 def _text(value: Any) -> Any:

@@ -52,7 +52,7 @@ def _base_and_novel(file: Path, classes: list[str]) -> dict[str, int]:
         if len(groups) == 1:  # the low-shot benchmark keeps its novel classes in two halves
             groups.append([*content["novel_classes_1"], *content["novel_classes_2"]])
         base, novel = groups
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise UserError(f"The order {file} cannot be read: {error!r}.", FORMS) from None
     entries = [*base, *novel]
     if entries and all(isinstance(entry, int) for entry in entries):

@@ -17,15 +17,43 @@ def image_paths(options: CurateOptions, name: str, wanted: str, tops: tuple[str,
     """Sorted paths of all images relative to `options.root`; with an index no file is looked at.
 
     `tops` are the folders to look through, those that are there (all of the root where there are none);
-    `wanted` says in words what the root should hold.
+    `wanted` says in words what the root should hold. What an earlier curation left in `options.out` is no
+    part of it.
     """
     if options.index is not None:
         return read_index(options.index.expanduser(), options.root, options.progress)
     root = existing_root(options, name, wanted)
     below = [top for top in tops if (root / top).is_dir()]
+    found = [path for top in below for path in scan(root, f"{top}/", options.progress)]
     if not below:
-        return scan(root, "", options.progress)
-    return sorted(path for top in below for path in scan(root, f"{top}/", options.progress))
+        found = scan(root, "", options.progress)
+        out = options.out.expanduser().resolve()
+        if out != root.resolve() and out.is_relative_to(root.resolve()):
+            own = out.relative_to(root.resolve()).as_posix() + "/"
+            found = [path for path in found if not path.startswith(own)]
+    if not found:
+        raise UserError(f"No images were found in {root}.", f"{name} is made from {wanted}.")
+    return sorted(found)
+
+
+def training_images(paths: list[str], train: tuple[str, ...], val: tuple[str, ...]) -> list[str]:
+    """The images below the top folders called as in `train`; all where the root holds the class folders.
+
+    A train or val folder further down is refused: validation images would be taken for training images.
+    """
+    inside = [path for path in paths if path.split("/", 1)[0] in train]
+    if inside:
+        return inside
+    for path in paths:
+        folders = path.split("/")[:-1]
+        if found := next((name for name in folders if name in train + val), None):
+            above = "/".join(folders[: folders.index(found)])
+            raise UserError(
+                f"The root has no {train[0]}/ at its top, but {found}/ holds images such as {path}.",
+                "Training and validation images could not be told apart.",
+                f"--root with its folder {above}" if above else f"{train[0]}/ with the training images",
+            )
+    return paths
 
 
 def existing_root(options: CurateOptions, name: str, wanted: str) -> Path:
@@ -82,4 +110,6 @@ def _tidy(line: str, prefix: str) -> str:
         path = path.replace("\\", "/")
     if prefix and path.startswith(prefix):
         path = path[len(prefix) :]
+    if "//" in path or "/./" in path:
+        path = os.path.normpath(path)
     return path[2:] if path.startswith("./") else path

@@ -29,4 +29,5 @@ def curate_glyphs(options: CurateOptions) -> Curated:
         ),
         seed=options.seed,
         pictures=dict(zip(table["path"], glyphs.images, strict=True)),
+        pack_size=size,
     )

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pandas as pd
-
 from oltr.data.lists import list_lines
 from oltr.data.wording import count, first_few
 from oltr.errors import UserError
@@ -22,7 +20,7 @@ def flat_labels(images: list[str], root: Path, year: int, wnids: list[str]) -> d
     with wnids instead of numbers; val.txt with `name number`, numbers in the order of the sorted `wnids`;
     LOC_val_solution.csv.
     """
-    solution = _find(root, "LOC_val_solution.csv")
+    solution = _find(root, "LOC_val_solution.csv") if year == 2012 else None
     truth = _find(root, f"ILSVRC{year}_validation_ground_truth.txt") or _find(root, "val.txt")
     if solution is not None:
         by_name = _from_solution(solution)
@@ -42,8 +40,9 @@ def flat_labels(images: list[str], root: Path, year: int, wnids: list[str]) -> d
 
 
 def _from_solution(file: Path) -> dict[str, str]:
-    table = pd.read_csv(file, dtype=str)
-    return dict(zip(table.iloc[:, 0], table.iloc[:, 1].str.split().str[0], strict=True))
+    """Lines such as `ILSVRC2012_val_00048981,n03995372 85 1 499 272`."""
+    parted = (line.partition(",") for _, line in list_lines(file))
+    return {name: " ".join(prediction.split()[:1]) for name, _, prediction in parted}
 
 
 def _from_truth(file: Path, images: list[str], root: Path, year: int, wnids: list[str]) -> dict[str, str]:
@@ -76,7 +75,8 @@ def _class_numbers(root: Path, year: int, truth: Path) -> dict[str, str]:
         except Exception as error:  # a file that is no such table fails in many ways
             raise UserError(f"{meta} is not the meta.mat of ILSVRC{year}: {error}.") from None
     if table := _find(root, "map_clsloc.txt"):
-        return {line.split()[1]: line.split()[0] for _, line in list_lines(table)}
+        lines = [line.split() for _, line in list_lines(table)]
+        return {parts[1]: parts[0] for parts in lines if len(parts) > 1}
     raise UserError(
         f"{truth.name} has class numbers, and nothing says which class each of them is.",
         "They do not follow the order of the class folders.",

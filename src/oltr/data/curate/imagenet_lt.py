@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 import pandas as pd
 
 from oltr.data.curate.benchmark import CURATORS, Curated, CurateOptions
-from oltr.data.curate.files import image_paths
+from oltr.data.curate.files import image_paths, training_images
 from oltr.data.curate.imagenet_labels import WNID, flat_labels
 from oltr.data.curate.open_images import open_table, read_open_folder
 from oltr.data.curate.pareto import draw_pareto, same_classes
@@ -30,11 +30,12 @@ def curate_imagenet_lt(options: CurateOptions) -> Curated:
         return _from_lists(options)
     options.allow(NAME, "root", "index", "order", "open_root", "size")
     paths = image_paths(options, NAME, TREE, ("train", "val"))
-    inside = [path for path in paths if path.startswith("train/")]
-    drawn = draw_pareto(inside or paths, class_of, LARGEST, options.order, options.seed)
+    drawn = draw_pareto(
+        training_images(paths, ("train",), ("val",)), class_of, LARGEST, options.order, options.seed
+    )
     classes = sorted(set(drawn.table["label"]))
-    root = options.out if options.root is None else options.root.expanduser()
-    test = _test_rows([path for path in paths if inside and path.startswith("val/")], classes, root)
+    root = options.image_root
+    test = _test_rows([path for path in paths if path.startswith("val/")], classes, root)
     parts, notes = [drawn.table, test], drawn.notes
     tested = "the official validation set" if len(test) else "none, there were no val images"
     recipe = [*drawn.recipe, f"Test: {tested}."]
@@ -58,10 +59,11 @@ def curate_imagenet_lt(options: CurateOptions) -> Curated:
 
 def _from_lists(options: CurateOptions) -> Curated:
     options.allow(NAME, "root", "lists", "index", "open_root", "size")
-    table, root, notes = place(released_table(options, class_of), options, NAME, TREE, _flat_val)
+    listed, told = released_table(options, class_of)
+    table, root, notes = place(listed, options, NAME, TREE, _flat_val)
     return Curated(
         name=NAME,
-        manifest=Manifest.build(table, root, notes),
+        manifest=Manifest.build(table, root, (*told, *notes)),
         source=f"ILSVRC2012 and ILSVRC2010, {options.root or options.index}",
         recipe=(f"Exactly the lists in {options.lists}.",),
         published=IMAGENET_LT.facts,
@@ -70,8 +72,8 @@ def _from_lists(options: CurateOptions) -> Curated:
 
 
 def class_of(path: str) -> str:
-    """The wnid: the folder that an image lies in."""
-    return path.rpartition("/")[0].rpartition("/")[2]
+    """The wnid: the folder that an image lies in, if it is not train/ itself."""
+    return path.removeprefix("train/").rpartition("/")[0].rpartition("/")[2]
 
 
 def _flat_val(path: str) -> tuple[str, ...]:
@@ -91,10 +93,11 @@ def _test_rows(images: list[str], classes: list[str], root: Path) -> pd.DataFram
 def _open_rows(folder: Path, known: set[str]) -> tuple[pd.DataFrame, str]:
     """Open images: of ILSVRC2010's validation set those whose class ILSVRC2012 lacks, of others all."""
     table = open_table(folder)
-    images = list(table["path"])
-    if not all(ILSVRC2010.match(PurePosixPath(image).name) for image in images):
+    table = table[[bool(ILSVRC2010.match(PurePosixPath(path).name)) for path in table["path"]]]
+    if table.empty:
         opened = read_open_folder(folder, known)
         return opened.table, opened.sentence
+    images = list(table["path"])
     labels = {image: class_of(image) for image in images}
     if flat := [image for image, label in labels.items() if not WNID.fullmatch(label)]:
         labels |= flat_labels(flat, folder, 2010, [])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,22 +30,23 @@ def curate_inaturalist18(options: CurateOptions) -> Curated:
             try_this="--lists with the folder of train2018.json, val2018.json, or of *_train.txt, *_val.txt",
         )
     folder = options.lists.expanduser()
+    told: tuple[str, ...] = ()
     if (folder / OFFICIAL["train"]).is_file():
         table = pd.concat([_official(folder / file, split) for split, file in OFFICIAL.items()])
         table = table.reset_index(drop=True)
     else:
-        table = released_table(options, class_of)
+        table, told = released_table(options, class_of)
         table.loc[table["split"] == "val", "split"] = "test"
-    listed = table[table["split"] != "open"]
-    table, root, notes = place(listed, options, NAME, TREE)
+    lists_open = bool((table["split"] == "open").any())
+    table, root, notes = place(table, options if lists_open else replace(options, open_root=None), NAME, TREE)
     recipe = [f"The lists in {options.lists}: training as it is, validation as test."]
-    if options.open_root is not None:
+    if options.open_root is not None and not lists_open:
         opened = read_open_folder(options.open_root.expanduser(), set(table["label"]))
         table = pd.concat([table, opened.table], ignore_index=True)
         recipe.append(opened.sentence)
     return Curated(
         name=NAME,
-        manifest=Manifest.build(table, root, notes),
+        manifest=Manifest.build(table, root, (*told, *notes)),
         source=f"iNaturalist 2018, {options.root or options.index}",
         recipe=tuple(recipe),
         published=INATURALIST18.facts,
@@ -63,7 +65,7 @@ def _official(file: Path, split: str) -> pd.DataFrame:
     try:
         content: Any = json.loads(file.read_text(encoding="utf-8"))
         paths = {image["id"]: image["file_name"] for image in content["images"]}
-        chosen = [paths[annotation["image_id"]] for annotation in content["annotations"]]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        chosen = [str(paths[annotation["image_id"]]) for annotation in content["annotations"]]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise UserError(f"{file} is no annotation file of iNaturalist 2018: {error!r}.") from None
     return pd.DataFrame({"path": chosen, "label": [class_of(path) for path in chosen], "split": split})

@@ -109,7 +109,7 @@ def _from_folders(options: CurateOptions) -> Faces:
     paths = [path for path in paths if "/" in path]
     codes, names = pd.factorize(np.array([path.rpartition("/")[0] for path in paths], dtype=object))
     note = Caution(f"Ignored: {count(len(loose), 'image')} outside any identity's folder.")
-    root = options.out if options.root is None else options.root.expanduser()
+    root = options.image_root
     return Faces(root, codes, names, paths.__getitem__, (note,) if loose else ())
 
 

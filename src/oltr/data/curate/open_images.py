@@ -85,7 +85,7 @@ def _top_folder(archive: Path) -> str:
     try:
         with tarfile.open(archive) as tar:
             first = tar.next()
-    except (tarfile.TarError, EOFError, OSError):
+    except Exception:  # damaged archives fail in many ways
         return ""
     return first.name.removeprefix("./").split("/")[0] if first else ""
 

@@ -36,8 +36,8 @@ def draw_pareto(
     """
     labels = np.array([class_of(path) for path in paths])
     pools = class_pools(labels)
-    if not pools or "" in pools:
-        raise UserError(f"{len(pools.get('', [])):,} training images lie outside any class folder.")
+    if "" in pools:
+        raise UserError(f"{count(len(pools['']), 'training image')} outside any class folder.")
     ranks = None if order_file is None else read_order(order_file, list(pools), class_of)
     order = largest_first({name: len(pool) for name, pool in pools.items()}, ranks, seed)
     counts = pareto_counts(len(order), largest, SMALLEST, ALPHA)

@@ -7,12 +7,12 @@ from pathlib import Path
 import pandas as pd
 
 from oltr.data.curate.benchmark import CURATORS, Curated, CurateOptions
-from oltr.data.curate.files import image_paths
+from oltr.data.curate.files import image_paths, training_images
 from oltr.data.curate.open_images import read_open_folder
 from oltr.data.curate.pareto import draw_pareto, same_classes
 from oltr.data.curate.published import PLACES_LT_LISTS, PLACES_LT_PAPER
 from oltr.data.curate.released import place, released_table
-from oltr.data.lists import list_lines, list_rows
+from oltr.data.lists import list_rows
 from oltr.data.manifest import Manifest
 from oltr.data.wording import Caution
 from oltr.errors import UserError
@@ -37,11 +37,10 @@ def curate_places_lt(options: CurateOptions) -> Curated:
         return _from_lists(options)
     options.allow(NAME, "root", "index", "order", "open_root", "size")
     paths = image_paths(options, NAME, TREE, (*TRAIN_TOPS, *VAL_TOPS))
-    root = options.out if options.root is None else options.root.expanduser()
-    inside = [path for path in paths if path.split("/")[0] in TRAIN_TOPS]
-    images = [path for path in paths if inside and path.split("/")[0] in VAL_TOPS]
+    root = options.image_root
+    images = [path for path in paths if path.split("/")[0] in VAL_TOPS]
     order = options.order or _beside(root, CHALLENGE)
-    drawn = draw_pareto(inside or paths, class_of, LARGEST, order, options.seed)
+    drawn = draw_pareto(training_images(paths, TRAIN_TOPS, VAL_TOPS), class_of, LARGEST, order, options.seed)
     classes = sorted(set(drawn.table["label"]))
     test = _test_rows(images, classes, root)
     parts, notes = [drawn.table, test], drawn.notes
@@ -70,10 +69,11 @@ def curate_places_lt(options: CurateOptions) -> Curated:
 
 def _from_lists(options: CurateOptions) -> Curated:
     options.allow(NAME, "root", "lists", "index", "open_root", "size")
-    table, root, notes = place(released_table(options, class_of), options, NAME, TREE, _other_tops)
+    listed, told = released_table(options, class_of)
+    table, root, notes = place(listed, options, NAME, TREE, _other_tops)
     return Curated(
         name=NAME,
-        manifest=Manifest.build(table, root, notes),
+        manifest=Manifest.build(table, root, (*told, *notes)),
         source=f"Places365-standard and Places-Extra69, {options.root or options.index}",
         recipe=(f"Exactly the lists in {options.lists}.",),
         published=PLACES_LT_LISTS.facts,
@@ -112,18 +112,15 @@ def _test_rows(images: list[str], classes: list[str], root: Path) -> pd.DataFram
 
 def _official_val(root: Path) -> dict[str, str]:
     """File name → scene of the flat validation folder."""
-    files = {name: _beside(root, name) for name in (VAL_LIST, CATEGORIES)}
+    files = {name: _beside(root, name) for name in (CATEGORIES, VAL_LIST)}
     if lacking := [name for name, file in files.items() if file is None]:
         raise UserError(
-            f"The validation images have no class folders, and {' and '.join(lacking)} is not in {root}.",
+            f"The validation images have no class folders, and {root} has no {' and no '.join(lacking)}.",
             try_this="put the file lists of Places365 into the root",
         )
-    scenes = {}
-    for _, line in list_lines(files[CATEGORIES]):  # type: ignore[arg-type]
-        scene, number = line.rsplit(maxsplit=1)
-        scenes[int(number)] = class_of(scene.lstrip("/") + "/")
-    rows = list_rows(files[VAL_LIST], "test")  # type: ignore[arg-type]
-    return {name: scenes.get(number, "") for name, number in rows}
+    scenes, rows = (list_rows(file, "test") for file in files.values() if file is not None)
+    names = {number: class_of(scene.lstrip("/") + "/") for scene, number in scenes}
+    return {image: names.get(number, "") for image, number in rows}
 
 
 def _beside(root: Path, name: str) -> Path | None:

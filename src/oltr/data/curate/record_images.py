@@ -15,7 +15,7 @@ from oltr.data.curate.benchmark import Progress
 from oltr.data.records import BrokenRecord, Glance, RecordFile
 from oltr.errors import UserError
 
-EXACT = 2**24  # keys are written as float32, which rounds whole numbers above this
+EXACT = 2**24  # keys and identities are written as float32, which rounds whole numbers above this
 WITHOUT_INDEX = "move it away: the records are then found without it, more slowly"
 
 
@@ -118,7 +118,7 @@ def _in_order(offsets: np.ndarray, identities: np.ndarray) -> ImageRecords:
 
 
 def _identity(records: RecordFile, glance: Glance) -> int:
-    if not glance.label.is_integer():
+    if not glance.label.is_integer() or not 0 <= glance.label <= EXACT:
         raise BrokenRecord(records.path, glance.offset, f"its label {glance.label} is no identity")
     return int(glance.label)
 

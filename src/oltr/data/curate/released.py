@@ -30,26 +30,40 @@ def listed_files(folder: Path) -> dict[str, Path]:
     return lists
 
 
-def released_table(options: CurateOptions, class_of: Callable[[str], str]) -> pd.DataFrame:
-    """The lists as rows path, label, split; classes are called what `class_of` reads from a training path."""
+def released_table(
+    options: CurateOptions, class_of: Callable[[str], str]
+) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """The lists as rows path, label, split, and notes; `class_of` reads a class from a training path."""
     assert options.lists is not None
     rows: list[tuple[str, int, str]] = []
     for split, file in sorted(listed_files(options.lists).items(), key=lambda entry: SPLITS.index(entry[0])):
         rows += [(path, label, split if label >= 0 else "open") for path, label in list_rows(file, split)]
-    names = _class_names(rows, class_of)
+    names, notes = _class_names(rows, class_of)
+    folders = {class_of(path) for path, _, split in rows if split == "open"}
+    if clash := sorted(folders & set(names.values())):
+        raise UserError(
+            f"The lists have {count(len(clash), 'class')} both known and open: {first_few(clash)}.",
+            "Open images must show what training never saw.",
+        )
     columns = [(path, names.get(label, str(label)), split) for path, label, split in rows]
     table = pd.DataFrame(columns, columns=["path", "label", "split"])
     table.loc[table["split"] == "open", "label"] = UNNAMED
-    return table
+    return table, notes
 
 
-def _class_names(rows: Sequence[tuple[str, int, str]], class_of: Callable[[str], str]) -> dict[int, str]:
-    """Class number → folder name; the numbers stay where folders and numbers are not one to one."""
+def _class_names(
+    rows: Sequence[tuple[str, int, str]], class_of: Callable[[str], str]
+) -> tuple[dict[int, str], tuple[str, ...]]:
+    """Class number → folder name, and notes; the numbers stay where the two are not one to one."""
     pairs = {(label, class_of(path)) for path, label, split in rows if split in ("train", "val")}
     names = dict(pairs)
     numbers = {label for _, label, split in rows if split != "open"}
-    one_to_one = len(pairs) == len(names) == len(set(names.values())) and numbers <= set(names)
-    return names if one_to_one and "" not in names.values() else {}
+    if "" in names.values() or not numbers <= set(names):
+        return {}, ()
+    if not len(pairs) == len(names) == len(set(names.values())):
+        text = f"{len(names):,} class numbers stand for {len(set(names.values())):,} folders in the lists"
+        return {}, (Caution(f"{text}, not one for one: classes are called by their numbers."),)
+    return names, ()
 
 
 def place(
@@ -65,14 +79,20 @@ def place(
     stands for the files, those that it does not name are only told. `elsewhere` gives the other places
     where a listed file may lie.
     """
+    if table.empty:
+        raise UserError(f"The lists in {options.lists} are empty.")
     table = table.copy()
     if options.open_root is not None:
         start = options.open_root.expanduser().absolute()
         is_open = table["split"] == "open"
+        if not is_open.any():
+            raise UserError(
+                f"The lists in {options.lists} name no open images, so {options.open_root} is of no use.",
+                try_this="a list *_open.txt among them, or leave --open-root out",
+            )
         table.loc[is_open, "path"] = [str(start / path) for path in table.loc[is_open, "path"]]
     if options.index is not None:
-        root = options.out if options.root is None else options.root
-        return table, root.expanduser(), _not_in_index(table, options)
+        return table, options.image_root, _not_in_index(table, options)
     root = existing_root(options, name, wanted)
     table["path"] = _existing(root, list(table["path"]), elsewhere, options)
     return table, root, ()
@@ -93,7 +113,7 @@ def _existing(
     found: list[str] = []
     absent: list[str] = []
     for done, path in enumerate(paths, start=1):
-        here = (place for place in (path, *elsewhere(path)) if (root / place).exists())
+        here = (place for place in (path, *elsewhere(path)) if (root / place).is_file())
         place = next(here, None)
         if place is None:
             absent.append(path)
@@ -103,7 +123,7 @@ def _existing(
             options.progress(done, len(paths))
     if absent:
         raise UserError(
-            f"{len(absent):,} of {count(len(paths), 'listed file')} are not there: {first_few(absent)}.",
+            f"Not there: {len(absent):,} of {count(len(paths), 'listed file')}, {first_few(absent)}.",
             f"Looked in {root}" + (f" and {options.open_root}." if options.open_root is not None else "."),
             "--root (for open images: --open-root) with the folder that the listed paths start from, "
             "or --index FILE to curate without looking at files",

@@ -39,7 +39,7 @@ def curate_sun_lt(options: CurateOptions) -> Curated:
     recipe = [f"Training and test: the lists in {options.lists}."]
     if "val" not in lists:
         unused = sorted(set(image_paths(options, NAME, TREE)) - set(table["path"]))
-        val, short = _validation(unused, sorted(set(table["label"])), options.seed)
+        val, short = _validation(unused, sorted(set(table["label"]) - {""}), options.seed)
         table, notes = pd.concat([table, val], ignore_index=True), (*notes, *short)
         recipe.append(f"Validation: {VAL_PER_CLASS} images of each class that are in no list, by the seed.")
     return Curated(
