@@ -1,7 +1,8 @@
-"""Sums over the processes of a distributed run; with one process, the tensor itself."""
+"""Sums and rows over the processes of a distributed run; with one process, the tensor itself."""
 
 from __future__ import annotations
 
+import torch
 import torch.distributed as dist
 from torch import Tensor
 
@@ -29,3 +30,12 @@ def sum_over_ranks(tensor: Tensor) -> Tensor:
     total = tensor.detach().clone()
     dist.all_reduce(total)
     return total
+
+
+def gather_over_ranks(tensor: Tensor) -> Tensor:
+    """The detached rows of all processes, each of which brings equally many, one after another."""
+    if world_size() == 1:
+        return tensor.detach()
+    parts = [torch.empty_like(tensor) for _ in range(world_size())]
+    dist.all_gather(parts, tensor.detach().contiguous())
+    return torch.cat(parts)

@@ -1,12 +1,11 @@
-"""Both large-margin losses against loops written from the formulas, and over two processes."""
-
-import math
+"""The released centroid loss against a loop written from the formula, and over two processes."""
 
 import pytest
 import torch
 
-from oltr.losses.centroids import discriminative_centroids_loss, large_margin_loss
+from oltr.losses.centroids import discriminative_centroids_loss
 from oltr.nn.memory import Memory
+from tests.helpers.created import Created
 from tests.helpers.processes import run_processes
 
 CLASSES, DIMS, BATCH = 6, 4, 8
@@ -103,51 +102,14 @@ def test_the_released_loss_is_as_exact_under_autocast():
     assert loss.item() == pytest.approx(value, rel=1e-4)
 
 
-def large_margin_loop(meta, labels, centroids, margin):
-    """PAPER.md, row 5, the paper's form: mean of max(0, ‖v−c_y‖ − Σ_{i≠y}‖v−c_i‖ + margin)."""
-    total = 0.0
-    for v, y in zip(meta.tolist(), labels.tolist(), strict=True):
-        distances = [math.sqrt(squared(v, c)) for c in centroids.tolist()]
-        others = sum(distance for i, distance in enumerate(distances) if i != y)
-        total += max(0.0, distances[y] - others + margin)
-    return total / len(labels)
-
-
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
-@pytest.mark.parametrize("margin", [5.0, 12.0, 40.0])
-def test_the_papers_large_margin_loss_equals_a_loop(margin, dtype):
-    meta, labels, centroids = example(dtype=dtype)
-    loss = large_margin_loss(meta, labels, centroids, margin=margin)
-    expected = large_margin_loop(meta, labels, centroids, margin)
-    assert loss.item() == pytest.approx(expected, rel=1e-5, abs=1e-5)
-
-
-def test_the_margins_tried_above_leave_the_hinge_closed_mixed_and_open():
-    meta, labels, centroids = example()
-    closed = [
-        sum(large_margin_loop(meta[b : b + 1], labels[b : b + 1], centroids, m) == 0 for b in range(BATCH))
-        for m in (5.0, 12.0, 40.0)
-    ]
-    assert closed[0] == BATCH > closed[1] > closed[2] == 0
-
-
-def test_the_large_margin_gradient_is_that_of_the_formula():
-    meta, labels, centroids = example()
-    assert torch.autograd.gradcheck(
-        lambda v, c: large_margin_loss(v, labels, c, margin=12.0), (meta, centroids), atol=1e-6
-    )
-
-
-def test_the_large_margin_loss_is_exact_beside_a_far_centroid_and_finite_upon_it():
-    _, labels, _ = example()
-    torch.manual_seed(0)
-    centroids = torch.randn(CLASSES, DIMS) * 100
-    meta = (centroids[labels] + 1e-3).requires_grad_()
-    loss = large_margin_loss(meta, labels, centroids, margin=2000.0)
-    assert loss.item() == pytest.approx(large_margin_loop(meta, labels, centroids, 2000.0), rel=1e-5)
-    upon = centroids[labels].clone().requires_grad_()
-    large_margin_loss(upon, labels, centroids, margin=2000.0).backward()
-    assert torch.isfinite(upon.grad).all()
+def test_the_distances_that_the_released_loss_sums_are_never_made():
+    batch, classes, dims = 8, 1000, 16
+    direct, centroids = torch.randn(batch, dims), torch.randn(classes, dims)
+    direct.requires_grad_(), centroids.requires_grad_()
+    labels = torch.randint(0, classes, (batch,))
+    with Created() as created:
+        discriminative_centroids_loss(direct, labels, centroids, **NUMBERS, margin=1e6).backward()
+    assert created.above(batch * batch + batch * dims) == [(classes, dims)]  # the centroids' gradient
 
 
 def part_of(rank, world, direct, labels):

@@ -3,6 +3,7 @@ import math
 import pytest
 import torch
 
+from oltr.nn import blocks
 from oltr.nn.memory import NEAREST_POSSIBLE, Memory, squared_distances
 
 
@@ -75,6 +76,21 @@ def test_a_class_without_images_is_never_the_nearest():
     # Class 1 still stands at the origin, right beside this image.
     found = memory.reachability(torch.tensor([[0.1, 0.0]]), constant=True)
     torch.testing.assert_close(found, torch.tensor([distance([0.1, 0.0], [5.0, 5.0])]))
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("size", [1, 4, 5, 12])  # classes in a block
+@pytest.mark.parametrize("known", [range(12), range(4, 8), [11], [0, 5, 9]])
+def test_the_nearest_is_found_block_by_block(known, size, dtype, monkeypatch):
+    memory = filled(num_classes=12, dtype=dtype)
+    memory.known.fill_(False)[list(known)] = True
+    direct = torch.randn(9, 4, dtype=dtype) * 2
+    expected = [
+        min(known, key=lambda k, v=v: distance(v, memory.centroids[k].tolist())) for v in direct.tolist()
+    ]
+    assert memory.nearest(direct).tolist() == expected
+    monkeypatch.setattr(blocks, "LARGEST", size * 9)
+    assert memory.nearest(direct).tolist() == expected
 
 
 def test_before_the_first_image_reachability_is_finite():

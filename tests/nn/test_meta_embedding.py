@@ -4,7 +4,8 @@ import math
 import pytest
 import torch
 
-from oltr.nn.meta_embedding import MetaEmbedding
+from oltr.nn import blocks
+from oltr.nn.meta_embedding import MetaEmbedding, hallucinate
 
 SWITCHES = list(itertools.product([True, False], repeat=3))
 
@@ -91,3 +92,27 @@ def test_the_gradient_passes_through_gamma_to_the_direct_feature():
     meta = build(False, False, True, constant=True).double()
     direct = torch.randn(3, 4, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(lambda v: meta(v).meta_embedding, (direct,))
+
+
+@pytest.mark.parametrize("limit", [1, 12, 2**25])
+@pytest.mark.parametrize("batch", [3, 9])  # fewer and more than dimensions
+@pytest.mark.parametrize("constant", [True, False])
+@pytest.mark.parametrize("form", ["softmax", "raw"])
+def test_the_memory_feature_has_one_value_and_gradient_however_it_is_made(
+    form, constant, batch, limit, monkeypatch
+):
+    meta = build(True, True, True).double()
+    direct = torch.randn(batch, 4, dtype=torch.float64, requires_grad=True)
+    centroids = meta.memory.centroids.detach() if constant else meta.memory.centroids
+    inputs = [direct, *meta.hallucinator.parameters(), *([] if constant else [centroids])]
+    o = meta.hallucinator(direct)
+    expected = (o.softmax(dim=1) if form == "softmax" else o) @ centroids
+    monkeypatch.setattr(blocks, "LARGEST", limit)
+    found = hallucinate(direct, meta.hallucinator, centroids, form)
+    torch.testing.assert_close(found, expected)
+    for a, b in zip(
+        torch.autograd.grad(found.square().sum(), inputs),
+        torch.autograd.grad(expected.square().sum(), inputs),
+        strict=True,
+    ):
+        torch.testing.assert_close(a, b)

@@ -8,8 +8,10 @@ from oltr.nn.attention import Attention
 from oltr.nn.backbone import Backbone
 from oltr.nn.classifier import CosineClassifier
 from oltr.nn.direct_feature import DirectFeature
+from oltr.nn.heads import LinearHead, MetaEmbeddingHead
 from oltr.nn.meta_embedding import MetaEmbedding
-from oltr.nn.network import LinearHead, MetaEmbeddingHead, Network, build_attention
+from oltr.nn.network import Network, build_attention
+from tests.helpers.created import Created
 
 
 def meta_head(dims, classes=5):
@@ -155,3 +157,47 @@ def test_without_a_map_attention_is_off_and_said():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert isinstance(build_attention(backbone, "modulated", "any", 0, 32), Attention)
+
+
+def test_embed_is_the_direct_feature_without_the_head():
+    net = network(fc=16).eval()
+    images = torch.randn(2, 3, 32, 32)
+    assert torch.equal(net.embed(images), net(images).direct_feature)
+
+
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [
+        ("resnet10_half", 32),
+        ("resnet32_cifar", 32),
+        ("test_vit", 64),
+        ("test_mambaout", 64),
+        ("test_convnext", 64),
+    ],
+)
+@pytest.mark.parametrize("head", [meta_head, lambda dims: LinearHead(dims, 5)])
+def test_idle_parameters_are_those_without_a_gradient(name, size, head):
+    net = network(name, size, head=head)
+    frozen = next(net.backbone.parameters()).requires_grad_(False)
+    before = {key: value.clone() for key, value in net.state_dict().items()}
+    idle = net.idle_parameters(size)
+    assert net.training and all(p.grad is None for p in net.parameters())
+    assert all(torch.equal(value, before[key]) for key, value in net.state_dict().items())
+    net(torch.randn(2, 3, size, size)).logits.sum().backward()
+    expected = [
+        id(p)
+        for role, p in net.roles()
+        if p.grad is None and p is not frozen and role != "memory"  # its gradient is the loss's
+    ]
+    assert [id(p) for p in idle] == expected
+    if name == "test_vit":
+        assert not expected
+    if name == "test_mambaout":
+        assert expected
+
+
+def test_looking_for_idle_parameters_makes_no_gradients():
+    net = network("resnet32_cifar", head=lambda dims: meta_head(dims, classes=3000))
+    with Created() as created:
+        net.idle_parameters(32)
+    assert not [shape for shape in created.shapes if shape in ((3000, 64), (64, 3000))]

@@ -1,12 +1,15 @@
-"""Losses that pull features to their own centroid and push them from the others, in both forms."""
+"""The released loss that pulls features and centroids together and pushes others apart."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
-from oltr.distributed import sum_over_ranks, world_size
-from oltr.nn.memory import squared_distances
+from oltr.distributed import gather_over_ranks, sum_over_ranks, world_size
+from oltr.nn.class_rows import class_sums
 
 
 def discriminative_centroids_loss(
@@ -21,26 +24,39 @@ def discriminative_centroids_loss(
     with it the centroids would hardly move at the released learning rate. Batch sums are over all
     processes, so the hinge opens on all of them or on none.
     """
-    batch, num_classes = len(direct), len(centroids)
-    attract = (direct - centroids.detach()[labels]).square().sum() / (2 * batch)
-
-    counts = sum_over_ranks(torch.bincount(labels, minlength=num_classes)).to(direct.dtype)
-    pull = (direct.detach() - centroids[labels]).square().sum(dim=1) / (2 * (1 + counts[labels]) * batch)
-
-    distances = squared_distances(direct, centroids)
-    own = distances.gather(1, labels[:, None])
-    mean_other = (distances.sum() - own.sum()) / (batch * num_classes)
-    mean_everywhere = sum_over_ranks(mean_other.detach()) / world_size()
-    push = (margin - mean_other) * (mean_everywhere < margin)
-
-    moved = pull.sum()  # adds its gradient to the centroids, nothing to the value
-    return weight * (attract + repel * push) + (moved - moved.detach())
+    return _DiscriminativeCentroids.apply(direct, labels, centroids, weight, repel, margin)
 
 
-def large_margin_loss(meta: Tensor, labels: Tensor, centroids: Tensor, *, margin: float) -> Tensor:
-    """The paper's L_LM, mean over the batch: max(0, ‖v_meta − c_y‖ − Σ_{i≠y} ‖v_meta − c_i‖ + margin)."""
-    distances = squared_distances(meta, centroids).clamp(min=1e-12).sqrt()
-    others = distances.scatter(1, labels[:, None], 0.0).sum(dim=1)
-    # The matrix product is too rough for the one distance that is meant to shrink to nothing.
-    own = (meta - centroids[labels]).square().sum(dim=1).clamp(min=1e-12).sqrt()
-    return (own - others + margin).clamp(min=0).mean()
+class _DiscriminativeCentroids(torch.autograd.Function):
+    """No distances are made: (1/K) Σ_i ‖x − c_i‖² = ‖x − μ‖² + Σ_d var_d, mean and variance of the c_i."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, labels: Tensor, centroids: Tensor, weight: float, repel: float, margin: float
+    ) -> Tensor:
+        batch, num_classes = len(x), len(centroids)
+        variance, middle = torch.var_mean(centroids, dim=0, correction=0)
+        from_own, from_middle = x - centroids[labels], x - middle
+        own = from_own.square().sum() / batch
+        mean_other = from_middle.square().sum() / batch + variance.sum() - own / num_classes
+        is_open = sum_over_ranks(mean_other) / world_size() < margin
+        images_of_class = (labels[:, None] == gather_over_ranks(labels)).sum(dim=1, keepdim=True)
+        ctx.save_for_backward(x, labels, centroids, from_own, from_middle, is_open, images_of_class)
+        ctx.weight, ctx.repel = weight, repel
+        return weight * (own / 2 + repel * (margin - mean_other) * is_open)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        x, labels, centroids, from_own, from_middle, is_open, images_of_class = ctx.saved_tensors
+        batch, num_classes = len(x), len(centroids)
+        push = 2 * ctx.weight * ctx.repel / batch * gradient * is_open
+        to_x = (ctx.weight / batch * gradient + push / num_classes) * from_own - push * from_middle
+
+        # push/K · Σ_b (x − c) for all classes in one pass; then, for the few in the batch, the pull, and the
+        # push back that their own images have no part in.
+        push = push / num_classes
+        to_centroids = torch.addcmul(push * x.sum(dim=0), centroids, -batch * push)
+        strength = gradient / (batch * (1 + images_of_class)) + push
+        to_centroids.index_add_(0, labels, strength * class_sums(from_own, labels), alpha=-1)
+        return to_x, None, to_centroids, None, None, None

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import torch
 from torch import Tensor
 
 from oltr.config import build
 from oltr.nn.backbone import Backbone
 from oltr.nn.direct_feature import DirectFeature
-from oltr.nn.network import LinearHead, Network, Output
+from oltr.nn.heads import LinearHead, Output
+from oltr.nn.network import Network
 from oltr.registry import Registry
 
 
@@ -69,7 +69,7 @@ class Method:
 
     def loss(self, stage: int, network: Network, output: Output, labels: Tensor) -> dict[str, Tensor]:
         """The loss as named terms, already weighted; their sum is minimised."""
-        return {"cross_entropy": torch.nn.functional.cross_entropy(output.logits.float(), labels)}
+        return {"cross_entropy": network.head.cross_entropy(output, labels)}
 
     def after_step(self, stage: int, network: Network, output: Output, labels: Tensor) -> None:
         """Called after each optimiser step, for what is learned without a gradient."""

@@ -9,15 +9,17 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from oltr.losses.centroids import discriminative_centroids_loss, large_margin_loss
+from oltr.losses.centroids import discriminative_centroids_loss
+from oltr.losses.large_margin import large_margin_loss
 from oltr.methods.base import METHODS, Method, MethodInfo
 from oltr.nn.attention import AttentionForm, AttentionKind
 from oltr.nn.backbone import Backbone
 from oltr.nn.classifier import CosineClassifier, SquashForm
 from oltr.nn.direct_feature import DirectFeature
+from oltr.nn.heads import LinearHead, MetaEmbeddingHead, Output
 from oltr.nn.memory import Memory
 from oltr.nn.meta_embedding import CoefficientForm, MetaEmbedding
-from oltr.nn.network import LinearHead, MetaEmbeddingHead, Network, Output, build_attention
+from oltr.nn.network import Network, build_attention
 
 PAPER = "Liu et al., Large-Scale Long-Tailed Recognition in an Open World, CVPR 2019"
 

@@ -7,7 +7,8 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
+
+from oltr.nn.blocked_softmax import blocked_cross_entropy, lengths
 
 SquashForm = Literal["released", "paper"]
 
@@ -33,4 +34,9 @@ class CosineClassifier(nn.Module):
         self.weight = nn.Parameter(torch.empty(num_classes, dims).uniform_(-bound, bound))
 
     def forward(self, v: Tensor) -> Tensor:
-        return self.scale * squash(v, self.form) @ F.normalize(self.weight, dim=1).T
+        # Divided after the product: a batch has fewer numbers per class than a weight has dimensions.
+        return (self.scale * squash(v, self.form)) @ self.weight.T / lengths(self.weight)
+
+    def cross_entropy(self, v: Tensor, labels: Tensor) -> Tensor:
+        """Mean cross-entropy of the logits of v, which are never all there."""
+        return blocked_cross_entropy(self.scale * squash(v, self.form), self.weight, labels)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from oltr.distributed import sum_over_ranks
+from oltr.distributed import gather_over_ranks
+from oltr.nn.blocks import class_blocks
+from oltr.nn.class_rows import class_sums, first_of_class, take_rows
 
 # Keeps 1/γ finite for an image that lies on a centroid.
 NEAREST_POSSIBLE = 1e-6
@@ -36,25 +38,36 @@ class Memory(nn.Module):
         c_i ← c_i + rate · (mean of the group − c_i), and onto the mean when class i is seen for the first
         time; groups are over the global batch.
         """
-        direct = direct.detach().to(self.centroids.dtype)
-        sums = torch.zeros_like(self.centroids).index_add_(0, labels, direct)
-        counts = torch.bincount(labels, minlength=len(sums)).to(sums.dtype)
-        sums, counts = sum_over_ranks(sums), sum_over_ranks(counts)
-        step = torch.where(self.known, rate, 1.0) * (counts > 0)
-        means = sums / counts.clamp(min=1)[:, None]
-        self.centroids.add_(step[:, None] * (means - self.centroids))
-        self.known |= counts > 0
+        direct = gather_over_ranks(direct.to(self.centroids.dtype))
+        labels = gather_over_ranks(labels)
+        counts = first_of_class(labels).sum(dim=1, keepdim=True).clamp(min=1)
+        to_mean = class_sums(direct - self.centroids[labels], labels) / counts
+        step = 1 - (1 - rate) * self.known[labels].to(direct.dtype)[:, None]
+        self.centroids.index_add_(0, labels, step * to_mean)
+        self.known.index_fill_(0, labels, True)
 
     def reachability(self, direct: Tensor, constant: bool) -> Tensor:
         """γ = min_i ‖v_direct − c_i‖₂: B×D → B; with `constant` no gradient reaches the centroids."""
         centroids = self.centroids.detach() if constant else self.centroids
-        # The matrix product only picks the nearest; its distance is then computed exactly, and nothing of
-        # size batch × classes × features is made.
-        with torch.no_grad():
-            distances = squared_distances(direct, centroids).masked_fill_(~self.known, float("inf"))
-            nearest = distances.argmin(dim=1)
-        gap = direct - centroids[nearest]
+        # Matrix products only pick the nearest; its distance is then computed exactly.
+        gap = direct - take_rows(centroids, self.nearest(direct))
         return gap.square().sum(dim=1).clamp(min=NEAREST_POSSIBLE**2).sqrt()
+
+    @torch.no_grad()
+    def nearest(self, direct: Tensor) -> Tensor:
+        """argmin_i ‖v_direct − c_i‖ over the classes that have a centroid: B×D → B."""
+        found: list[tuple[Tensor, Tensor]] = []
+        for block in class_blocks(len(direct), *self.centroids.shape):
+            centroids = self.centroids[block]
+            squares = torch.linalg.vector_norm(centroids, dim=1).square()
+            squares = squares.masked_fill_(~self.known[block], torch.inf)
+            with torch.autocast(direct.device.type, enabled=False):  # without ‖x‖², which is the same for all
+                distances, nearest = torch.addmm(squares, direct, centroids.T, alpha=-2).min(dim=1)
+            found.append((distances, nearest + block.start))
+        if len(found) == 1:
+            return found[0][1]
+        distances, nearest = (torch.stack(parts) for parts in zip(*found, strict=True))
+        return nearest.gather(0, distances.argmin(dim=0, keepdim=True))[0]
 
 
 def squared_distances(x: Tensor, centroids: Tensor) -> Tensor:

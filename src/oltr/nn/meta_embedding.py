@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
+import torch
 from torch import Tensor, nn
 
+from oltr.nn.blocked_softmax import blocked_memory_feature
+from oltr.nn.blocks import in_one_piece
 from oltr.nn.memory import Memory
 
 CoefficientForm = Literal["softmax", "raw"]
@@ -49,10 +52,8 @@ class MetaEmbedding(nn.Module):
     def forward(self, direct: Tensor) -> MetaParts:
         v, memory_feature, e, gamma = direct, None, None, None
         if self.hallucinator is not None and self.memory is not None:
-            o = self.hallucinator(direct)
-            o = o.softmax(dim=1) if self.coefficients == "softmax" else o
-            centroids = self.memory.centroids
-            memory_feature = o @ (centroids.detach() if self.constant else centroids)
+            centroids = self.memory.centroids.detach() if self.constant else self.memory.centroids
+            memory_feature = hallucinate(direct, self.hallucinator, centroids, self.coefficients)
             if self.concept_selector is not None:
                 e = self.concept_selector(direct).tanh()
             v = direct + (memory_feature if e is None else e * memory_feature)
@@ -60,3 +61,16 @@ class MetaEmbedding(nn.Module):
             gamma = self.memory.reachability(direct, self.constant)
             v = v * (self.scale / gamma)[:, None]
         return MetaParts(v, memory_feature, e, gamma)
+
+
+def hallucinate(direct: Tensor, hallucinator: nn.Linear, centroids: Tensor, form: CoefficientForm) -> Tensor:
+    """v_memory = oᵀM, o = T_hal(v_direct) or its softmax: B×D, K×D → B×D; no B×K tensor beyond a limit."""
+    (batch, dims), weight, bias = direct.shape, hallucinator.weight, hallucinator.bias
+    whole = in_one_piece(batch, len(weight))
+    if form == "softmax":
+        if whole:
+            return hallucinator(direct).softmax(dim=1) @ centroids
+        return blocked_memory_feature(direct, weight, bias, centroids)
+    if whole and batch <= dims:
+        return hallucinator(direct) @ centroids
+    return torch.addmm(bias @ centroids, direct, weight.T @ centroids)  # (v Wᵀ + b) M = v (Wᵀ M) + b M

@@ -4,61 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from oltr.nn.attention import Attention, AttentionForm, AttentionKind
 from oltr.nn.backbone import Backbone
-from oltr.nn.classifier import CosineClassifier
 from oltr.nn.direct_feature import DirectFeature
+from oltr.nn.heads import Head, Output
 from oltr.nn.layout import from_map, to_map
-from oltr.nn.meta_embedding import MetaEmbedding
-
-
-class Output(NamedTuple):
-    """What a network says of a batch; None where it has no such part."""
-
-    logits: Tensor  # B×K
-    direct_feature: Tensor  # B×D
-    meta_embedding: Tensor | None = None  # B×D
-    reachability: Tensor | None = None  # B
-    memory_feature: Tensor | None = None  # B×D
-    concept_selector: Tensor | None = None  # B×D
-
-
-class LinearHead(nn.Module):
-    """logits = W v_direct + b: the plain model's head."""
-
-    def __init__(self, dims: int, num_classes: int):
-        super().__init__()
-        self.classifier = nn.Linear(dims, num_classes)
-
-    def forward(self, direct: Tensor) -> Output:
-        return Output(self.classifier(direct), direct)
-
-
-class MetaEmbeddingHead(nn.Module):
-    """logits = cosine classifier of the meta-embedding; always in float32, where 1/γ needs it."""
-
-    def __init__(self, meta: MetaEmbedding, classifier: CosineClassifier):
-        super().__init__()
-        self.meta, self.classifier = meta, classifier
-
-    def forward(self, direct: Tensor) -> Output:
-        with torch.autocast(direct.device.type, enabled=False):
-            direct = direct.float() if direct.dtype in (torch.bfloat16, torch.float16) else direct
-            parts = self.meta(direct)
-            logits = self.classifier(parts.meta_embedding)
-        return Output(
-            logits,
-            direct,
-            parts.meta_embedding,
-            parts.reachability,
-            parts.memory_feature,
-            parts.concept_selector,
-        )
 
 
 class Network(nn.Module):
@@ -68,7 +22,7 @@ class Network(nn.Module):
         self,
         backbone: Backbone,
         direct_feature: DirectFeature,
-        head: nn.Module,
+        head: Head,
         attention: Attention | None = None,
         attention_stage: int = -1,
     ):
@@ -84,10 +38,14 @@ class Network(nn.Module):
             self.attended_channels = backbone.net.feature_info[attention_stage]["num_chs"]
 
     def forward(self, images: Tensor) -> Output:
+        return self.head(self.embed(images))
+
+    def embed(self, images: Tensor) -> Tensor:
+        """v_direct alone, for whoever needs no logits: B×3×S×S → B×D."""
         f = self.backbone(images)
         if self.attention is not None and self.attention_last:
             f = self.attention(f)
-        return self.head(self.direct_feature(f))
+        return self.direct_feature(f)
 
     def _attend(self, stage: nn.Module, inputs: tuple[Tensor, ...], f: Tensor) -> Tensor:
         assert self.attention is not None
@@ -103,18 +61,28 @@ class Network(nn.Module):
 
     def idle_parameters(self, image_size: int) -> list[nn.Parameter]:
         """Parameters that no logit depends on, such as a norm in the backbone's own unused head."""
-        learning = [parameter for parameter in self.parameters() if parameter.requires_grad]
         training = self.training
         self.eval()
-        logits = self(torch.zeros(1, 3, image_size, image_size, device=learning[0].device)).logits
-        gradients = torch.autograd.grad(logits.sum(), learning, allow_unused=True)
+        device = next(self.parameters()).device
+        logits = self(torch.zeros(1, 3, image_size, image_size, device=device)).all_logits
         self.train(training)
-        centroids = [p for role, p in self.roles() if role == "memory"]  # their gradient is the loss's
-        return [
-            parameter
-            for parameter, gradient in zip(learning, gradients, strict=True)
-            if gradient is None and not any(parameter is c for c in centroids)
-        ]
+        busy = _leaves(logits)
+        # The centroids' gradient may be the loss's alone.
+        return [p for role, p in self.roles() if p.requires_grad and role != "memory" and id(p) not in busy]
+
+
+def _leaves(result: Tensor) -> set[int]:
+    """The ids of the parameters that `result` was made from: its graph is walked, no gradient is computed."""
+    leaves, seen, waiting = set(), set(), [result.grad_fn]
+    while waiting:
+        node = waiting.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        if (variable := getattr(node, "variable", None)) is not None:
+            leaves.add(id(variable))
+        waiting += [before for before, _ in node.next_functions]
+    return leaves
 
 
 def build_attention(

@@ -1,0 +1,95 @@
+"""What stands on the direct feature and names the class."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from oltr.errors import UserError
+from oltr.nn.blocked_softmax import blocked_cross_entropy
+from oltr.nn.blocks import in_one_piece
+from oltr.nn.classifier import CosineClassifier
+from oltr.nn.meta_embedding import MetaEmbedding
+
+
+class Output(NamedTuple):
+    """What a network says of a batch; None where it has no such part.
+
+    In training there are no logits where the classes are too many for a B×K tensor; in evaluation there are.
+    """
+
+    logits: Tensor | None  # B×K
+    direct_feature: Tensor  # B×D
+    meta_embedding: Tensor | None = None  # B×D
+    reachability: Tensor | None = None  # B
+    memory_feature: Tensor | None = None  # B×D
+    concept_selector: Tensor | None = None  # B×D
+
+    @property
+    def all_logits(self) -> Tensor:
+        """The logits, for a loss that cannot do without: B×K."""
+        if self.logits is None:
+            raise UserError(
+                "This method's loss needs all logits of a batch at once.",
+                f"The classes are too many for that with {len(self.direct_feature)} images in a batch.",
+                "a smaller batch, e.g. --set stage1.batch_size=32",
+            )
+        return self.logits
+
+
+class Head(nn.Module):
+    """From the direct feature to the logits: B×D → Output."""
+
+    def cross_entropy(self, output: Output, labels: Tensor) -> Tensor:
+        """Mean over the batch of −log softmax(logits)[label], in float32."""
+        return F.cross_entropy(output.all_logits.float(), labels)
+
+
+class LinearHead(Head):
+    """logits = W v_direct + b: the plain model's head."""
+
+    def __init__(self, dims: int, num_classes: int):
+        super().__init__()
+        self.classifier = nn.Linear(dims, num_classes)
+
+    def forward(self, direct: Tensor) -> Output:
+        whole = not self.training or in_one_piece(len(direct), self.classifier.out_features)
+        return Output(self.classifier(direct) if whole else None, direct)
+
+    def cross_entropy(self, output: Output, labels: Tensor) -> Tensor:
+        if output.logits is not None:
+            return super().cross_entropy(output, labels)
+        return blocked_cross_entropy(
+            output.direct_feature, self.classifier.weight, labels, self.classifier.bias
+        )
+
+
+class MetaEmbeddingHead(Head):
+    """logits = cosine classifier of the meta-embedding; always in float32, where 1/γ needs it."""
+
+    def __init__(self, meta: MetaEmbedding, classifier: CosineClassifier):
+        super().__init__()
+        self.meta, self.classifier = meta, classifier
+
+    def forward(self, direct: Tensor) -> Output:
+        with torch.autocast(direct.device.type, enabled=False):
+            direct = direct.float() if direct.dtype in (torch.bfloat16, torch.float16) else direct
+            parts = self.meta(direct)
+            whole = not self.training or in_one_piece(len(direct), len(self.classifier.weight))
+            logits = self.classifier(parts.meta_embedding) if whole else None
+        return Output(
+            logits,
+            direct,
+            parts.meta_embedding,
+            parts.reachability,
+            parts.memory_feature,
+            parts.concept_selector,
+        )
+
+    def cross_entropy(self, output: Output, labels: Tensor) -> Tensor:
+        if output.logits is not None or output.meta_embedding is None:
+            return super().cross_entropy(output, labels)
+        return self.classifier.cross_entropy(output.meta_embedding, labels)
