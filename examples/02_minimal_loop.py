@@ -22,7 +22,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from oltr.config import DataConfig
-from oltr.data.augment import Augment
+from oltr.data.augment import Augment, draw_views
 from oltr.data.curate.glyphs import make_glyphs
 from oltr.data.samplers import class_aware, plain
 from oltr.evaluation.accuracy import group_means, per_class_accuracy
@@ -97,7 +97,7 @@ def train(stage, sampler, groups):
         rng = np.random.default_rng([SEED, stage, epoch])
         order = sampler(labels["train"].cpu().numpy(), steps * BATCH, rng, images_per_class=4)
         for batch in np.split(order, steps):
-            views = augment.train(pixels["train"][batch], rng, slice(BATCH), BATCH)
+            views = augment.train(pixels["train"][batch], draw_views(rng, BATCH))
             target = labels["train"][batch]
             logits, direct = forward(views, stage)
             loss = F.cross_entropy(logits, target)

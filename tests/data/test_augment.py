@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from oltr.config import DataConfig
-from oltr.data.augment import Augment, jitter
+from oltr.data.augment import Augment, draw_views, jitter
 from oltr.data.samplers import generator
 
 UNIT = {"mean": (0.0, 0.0, 0.0), "std": (1.0, 1.0, 1.0)}  # leaves the pixels as they are, in 0..1
@@ -18,7 +18,7 @@ def pictures(number=6, size=12, seed=0):
 
 
 def train(config, images, key=(0,)):
-    return Augment(config).train(images, generator(*key), slice(None), len(images))
+    return Augment(config).train(images, draw_views(generator(*key), len(images)))
 
 
 def draws_of(number, key=(0,)):
@@ -158,15 +158,8 @@ def test_a_resized_crop_is_a_rectangle_inside_the_image_of_the_drawn_area_and_sh
 def test_a_resized_crop_of_everything_is_the_image():
     images = pictures(size=8)
     config = DataConfig(image_size=8, stored_size=8, crop="resized", smallest_crop=1.0, **STILL)
-    augment = Augment(config)
-
-    class Middle:
-        """Draws that ask for the whole area and a square."""
-
-        def random(self, shape, dtype):
-            return np.full(shape, 0.5, dtype)
-
-    found = augment.train(images, Middle(), slice(None), len(images))
+    middle = torch.full((len(images), 16), 0.5)  # asks for the whole area and a square
+    found = Augment(config).train(images, middle)
     torch.testing.assert_close(found, images / 255, rtol=1e-5, atol=1e-5)
 
 
@@ -174,8 +167,9 @@ def test_a_resized_crop_of_everything_is_the_image():
 def test_an_image_gets_the_same_view_however_the_batch_is_shared(crop):
     config, images = DataConfig(image_size=8, stored_size=12, crop=crop), pictures(number=8)
     augment = Augment(config)
-    whole = augment.train(images, generator(5, 1), slice(0, 8), 8)
-    parts = [augment.train(images[part], generator(5, 1), part, 8) for part in (slice(0, 4), slice(4, 8))]
+    draws = draw_views(generator(5, 1), 8)
+    whole = augment.train(images, draws)
+    parts = [augment.train(images[part], draws[part]) for part in (slice(0, 4), slice(4, 8))]
     assert torch.equal(torch.cat(parts), whole)
     assert whole.shape == (8, 3, 8, 8) and whole.dtype == torch.float32
 

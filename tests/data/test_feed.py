@@ -4,11 +4,12 @@ import pytest
 import torch
 
 from oltr.config import DataConfig, StageConfig
-from oltr.data import feed
-from oltr.data.augment import Augment
-from oltr.data.feed import EvalBatches, Images, TrainBatches, batch_size, open_images
+from oltr.data import feed, opened
+from oltr.data.augment import Augment, draw_views
+from oltr.data.feed import EvalBatches, TrainBatches, batch_size
 from oltr.data.images import UnreadableImage, read_image
 from oltr.data.manifest import Manifest
+from oltr.data.opened import Images, open_images
 from oltr.data.samplers import generator
 from oltr.data.store import open_pack, write_pack
 from oltr.errors import UserError
@@ -44,6 +45,12 @@ def manifest(tmp_path):
 def share_between(monkeypatch, rank, world):
     monkeypatch.setattr(feed, "rank", lambda: rank)
     monkeypatch.setattr(feed, "world_size", lambda: world)
+
+
+def views_of(images, stage, key, workers=0):
+    """An epoch's (views, labels), augmented."""
+    batches = TrainBatches(images, stage, key, CPU, workers)
+    return [(Augment(MOVED).train(pixels, draws), labels) for pixels, draws, labels in batches]
 
 
 def labelled_files(manifest, split):
@@ -85,9 +92,9 @@ def test_images_are_the_same_wherever_they_lie(manifest, tmp_path):
 
 
 def test_too_many_images_for_memory_stay_files(manifest, monkeypatch):
-    monkeypatch.setattr(feed, "KEPT_IN_MEMORY", 32 * 8 * 8 * 3 - 1)
+    monkeypatch.setattr(opened, "KEPT_IN_MEMORY", 32 * 8 * 8 * 3 - 1)
     assert open_images(manifest, ["train", "test", "open"], 8, 8, CPU)["train"].home == "files"
-    monkeypatch.setattr(feed, "KEPT_IN_MEMORY", 32 * 8 * 8 * 3)
+    monkeypatch.setattr(opened, "KEPT_IN_MEMORY", 32 * 8 * 8 * 3)
     assert open_images(manifest, ["train", "test", "open"], 8, 8, CPU)["train"].home == "memory"
 
 
@@ -95,11 +102,10 @@ def test_too_many_images_for_memory_stay_files(manifest, monkeypatch):
 def test_labels_belong_to_their_images(sampler, manifest):
     images = open_images(manifest, ["train"], 8, 8, CPU)["train"]
     known = labelled_files(manifest, "train")
-    batches = TrainBatches(
-        images, Augment(STILL), StageConfig(batch_size=5, sampler=sampler), (0, 1, 2), CPU, 0
-    )
+    batches = TrainBatches(images, StageConfig(batch_size=5, sampler=sampler), (0, 1, 2), CPU, 0)
     seen = []
-    for views, labels in batches:
+    for pixels, draws, labels in batches:
+        views = Augment(STILL).train(pixels, draws)
         assert views.shape == (5, 3, 8, 8) and labels.shape == (5,)
         for view, label in zip(views, labels.tolist(), strict=True):
             number = number_of(view, known)
@@ -115,8 +121,7 @@ def test_an_epoch_depends_on_its_key_alone(manifest):
     images = open_images(manifest, ["train"], 8, 8, CPU)["train"]
 
     def epoch(*key):
-        batches = TrainBatches(images, Augment(MOVED), StageConfig(batch_size=5), key, CPU, 0)
-        return torch.cat([views for views, _ in batches])
+        return torch.cat([views for views, _ in views_of(images, StageConfig(batch_size=5), key)])
 
     assert torch.equal(epoch(0, 1, 2), epoch(0, 1, 2))
     for other in [(1, 1, 2), (0, 2, 2), (0, 1, 3)]:
@@ -125,12 +130,12 @@ def test_an_epoch_depends_on_its_key_alone(manifest):
 
 def test_views_are_drawn_from_key_and_step(manifest):
     images = open_images(manifest, ["train"], 8, 8, CPU)["train"]
-    augment = Augment(MOVED)
-    batches = TrainBatches(images, augment, StageConfig(batch_size=5), (7, 1, 0), CPU, 0)
+    batches = TrainBatches(images, StageConfig(batch_size=5), (7, 1, 0), CPU, 0)
     order = batches.order()
-    for step, (views, _) in enumerate(batches):
+    for step, batch in enumerate(batches):
         (pixels,) = images.batches([order[5 * step : 5 * step + 5]], CPU, 0)
-        assert torch.equal(views, augment.train(pixels, generator(7, 1, 0, step), slice(0, 5), 5))
+        assert torch.equal(batch.pixels, pixels)
+        assert torch.equal(batch.draws, draw_views(generator(7, 1, 0, step), 5))
 
 
 @pytest.mark.parametrize("sampler", ["plain", "class-aware"])
@@ -139,7 +144,7 @@ def test_the_parts_of_two_processes_make_up_the_batch_of_one(sampler, manifest, 
     stage = StageConfig(batch_size=6, sampler=sampler, images_per_class=2)
 
     def epoch():
-        return list(TrainBatches(images, Augment(MOVED), stage, (0, 2, 1), CPU, 0))
+        return views_of(images, stage, (0, 2, 1))
 
     whole = epoch()
     parts = []
@@ -199,8 +204,7 @@ def test_files_give_the_batches_of_memory(workers, manifest):
     stage = StageConfig(batch_size=5, sampler="class-aware", images_per_class=2)
     before = torch.random.get_rng_state()
     epochs = [
-        list(TrainBatches(images, Augment(MOVED), stage, (3, 2, 1), CPU, number))
-        for images, number in ((inside, 0), (outside, workers))
+        views_of(images, stage, (3, 2, 1), number) for images, number in ((inside, 0), (outside, workers))
     ]
     for (views, labels), (others, other_labels) in zip(*epochs, strict=True):
         assert torch.equal(views, others) and torch.equal(labels, other_labels)

@@ -34,8 +34,11 @@ def tiny_manifest(folder: Path, seed: int = 0) -> Manifest:
 
 
 def tiny_config(method: str = "oltr", epochs: tuple[int, ...] = (2, 2), **changes) -> RunConfig:
-    """The glyphs recipe with batches of 8."""
+    """The glyphs recipe with batches of 8, in float32: so little data can blow up in bfloat16."""
     config = configure(
-        "glyphs", method, epochs=epochs, changes=["stage1.batch_size=8", "stage2.batch_size=8"]
+        "glyphs",
+        method,
+        epochs=epochs,
+        changes=["stage1.batch_size=8", "stage2.batch_size=8", "precision=float32"],
     )
     return dataclasses.replace(config, **changes)

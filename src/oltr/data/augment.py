@@ -11,17 +11,22 @@ from torch.nn import functional as F
 
 from oltr.config import DataConfig
 
-_GREY = (0.299, 0.587, 0.114)
+_DRAWS = 16  # random numbers for each image, more than are used: new kinds of change leave the others alone
 _STEPS = 3  # brightness, contrast, saturation
+
+
+def draw_views(rng: np.random.Generator, images: int) -> Tensor:
+    """What decides one random view of each of so many images: uniform numbers, n×16."""
+    return torch.from_numpy(rng.random((images, _DRAWS), dtype=np.float32))
 
 
 class Augment:
     """uint8 B×3×S×S → float B×3×s×s, normalised: random crop, flip and colour jitter, or the centre crop."""
 
-    def __init__(self, config: DataConfig):
+    def __init__(self, config: DataConfig, device: torch.device | str = "cpu"):
         self.config = config
-        self.mean = torch.tensor(config.mean).view(1, 3, 1, 1)
-        self.std = torch.tensor(config.std).view(1, 3, 1, 1)
+        self.mean = torch.tensor(config.mean, device=device).view(1, 3, 1, 1)
+        self.std = torch.tensor(config.std, device=device).view(1, 3, 1, 1)
 
     def evaluate(self, images: Tensor) -> Tensor:
         """The centre crop."""
@@ -29,14 +34,9 @@ class Augment:
         top, left = ((side - size) // 2 for side in images.shape[2:])
         return self._normalise(images[:, :, top : top + size, left : left + size].float() / 255)
 
-    def train(self, images: Tensor, rng: np.random.Generator, part: slice, whole: int) -> Tensor:
-        """One random view of each image.
-
-        The draws are made for the `whole` global batch and these images are its `part`, so that an image
-        gets the same view however many processes share the batch.
-        """
-        config, device = self.config, images.device
-        draws = torch.from_numpy(rng.random((whole, 16), dtype=np.float32))[part].to(device)
+    def train(self, images: Tensor, draws: Tensor) -> Tensor:
+        """One random view of each image, decided by its row of `draws` (see `draw_views`)."""
+        config = self.config
         x = self._crop(images, draws[:, :4])
         if config.flip:
             x = torch.where((draws[:, 4] < 0.5).view(-1, 1, 1, 1), x.flip(3), x)
@@ -51,8 +51,11 @@ class Augment:
             return _resized_crop(images, draws, size, self.config.smallest_crop)
         if self.config.crop == "padded":
             images = F.pad(images, [size // 8] * 4)
-        room = torch.tensor([side - size + 1 for side in images.shape[2:]], device=images.device)
-        top, left = (draws[:, :2] * room).long().minimum(room - 1).unbind(1)
+        rooms = (side - size + 1 for side in images.shape[2:])
+        top, left = (
+            (draw * room).long().clamp(max=room - 1)
+            for draw, room in zip(draws[:, :2].unbind(1), rooms, strict=True)
+        )
         steps = torch.arange(size, device=images.device)
         rows, columns = top[:, None] + steps, left[:, None] + steps  # B×s
         batch = torch.arange(len(images), device=images.device)
@@ -61,8 +64,6 @@ class Augment:
         return picked.permute(0, 3, 1, 2)
 
     def _normalise(self, x: Tensor) -> Tensor:
-        if self.mean.device != x.device:
-            self.mean, self.std = self.mean.to(x.device), self.std.to(x.device)
         return (x - self.mean) / self.std
 
 
@@ -86,11 +87,10 @@ def jitter(x: Tensor, factors: Tensor, order: Tensor) -> Tensor:
 
     Each is a blend x ← clamp(a·x + (1 − a)·target) towards black, the image's mean grey, or its grey picture.
     """
-    weights = x.new_tensor(_GREY).view(1, 3, 1, 1)
     for step in range(_STEPS):
         kind = order[:, step]
         a = factors.gather(1, kind[:, None]).view(-1, 1, 1, 1)
-        grey = (x * weights).sum(dim=1, keepdim=True)
+        grey = 0.299 * x[:, 0:1] + 0.587 * x[:, 1:2] + 0.114 * x[:, 2:3]
         target = torch.where((kind == 1).view(-1, 1, 1, 1), grey.mean(dim=(2, 3), keepdim=True), grey)
         target = target * (kind > 0).view(-1, 1, 1, 1)
         x = (a * x + (1 - a) * target).clamp(0, 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
@@ -18,20 +19,24 @@ EPOCH_LINE = (
     "{rate:>9} {left:>9}"
 )
 
+BETWEEN_UPDATES = 0.1  # seconds: a bar is for people, and drawing it takes time from short steps
+
 
 def process_rank() -> int:
     """0 on the one process that speaks and writes, also before the processes have met."""
     if "RANK" in os.environ:  # torchrun
         return int(os.environ["RANK"])
-    if "LOCAL_RANK" in os.environ:  # a helper that Lightning started, which may inherit a SLURM_PROCID of 0
-        return int(os.environ["LOCAL_RANK"]) or int(os.environ.get("NODE_RANK", 0))
-    return int(os.environ.get("SLURM_PROCID", 0))
+    # A helper that Lightning started may inherit a SLURM_PROCID of 0; a machine's first has no LOCAL_RANK yet.
+    ranks = (os.environ.get(name, "0") for name in ("LOCAL_RANK", "NODE_RANK", "SLURM_PROCID"))
+    return next((int(rank) for rank in ranks if int(rank)), 0)
 
 
 class Console:
     """Writes to the error stream, so that standard output holds results alone; one process speaks for all."""
 
     def __init__(self, quiet: bool = False):
+        if process_rank() > 0:
+            warnings.simplefilter("ignore")  # the first process has the same to say
         self.screen = Screen(stderr=True, quiet=quiet or process_rank() > 0, highlight=False)
 
     def say(self, text: str) -> None:
@@ -61,8 +66,13 @@ class Console:
         off = not self.screen.is_terminal
         with Progress(*columns, console=self.screen, transient=True, disable=off) as bar:
             task, began = bar.add_task(what, total=None, rate=""), time.monotonic()
+            shown = 0.0
 
             def update(done: int, total: int) -> None:
+                nonlocal shown
+                if off or (time.monotonic() - shown < BETWEEN_UPDATES and done < total):
+                    return
+                shown = time.monotonic()
                 speed = done / max(time.monotonic() - began, 1e-6)
                 bar.update(task, completed=done, total=total, rate=f"{speed:,.0f} {unit}/s")
 

@@ -9,8 +9,8 @@ import torch
 
 from oltr.config import RunConfig
 from oltr.data.augment import Augment
-from oltr.data.feed import Images, open_images
 from oltr.data.manifest import Manifest
+from oltr.data.opened import Images, open_images
 from oltr.data.store import open_pack
 from oltr.engine.build import build_method, build_network
 from oltr.engine.console import Console, process_rank
@@ -50,7 +50,7 @@ def collect(
     workers: int,
 ) -> dict[str, Outputs]:
     """Outputs of the evaluation splits there are."""
-    outputs, augment = {}, Augment(config.data)
+    outputs, augment = {}, Augment(config.data, device)
     network.to(device)
     for split in (s for s in SPLITS if s in images and len(images[s])):
         with console.progress(f"evaluating {split}") as progress:

@@ -11,14 +11,17 @@ import torch
 from timm.layers import convert_sync_batchnorm
 
 from oltr.config import RunConfig
-from oltr.data.feed import Images, batch_size, open_images
+from oltr.data.augment import Augment
+from oltr.data.feed import batch_size
 from oltr.data.manifest import Manifest
+from oltr.data.opened import Images, open_images
 from oltr.data.samplers import SAMPLERS, generator
 from oltr.data.wording import count
 from oltr.distributed import wait_for_all
 from oltr.engine.build import build_method, build_network, second_network
 from oltr.engine.console import Console, process_rank
 from oltr.engine.infer import class_means
+from oltr.engine.input_rate import input_rate
 from oltr.engine.options import FitOptions, training_device
 from oltr.engine.run_folder import RunFolder
 from oltr.engine.task import Task
@@ -55,7 +58,7 @@ def fit(
         images = open_images(
             manifest, splits, config.data.stored_size, config.data.image_size, device, progress
         )
-    console.say(f"images from {images['train'].home}; training on {_device_name(device)}, seed {config.seed}")
+    _say_input(images["train"], config, console, options, device)
     run = _Run(config, method, folder, images, console, options, device)
     try:
         if process_rank() == 0 and not going_on:
@@ -77,6 +80,18 @@ def check_trainable(manifest: Manifest) -> None:
             f"There is only one class ({manifest.classes[0]}).",
             "Recognition needs at least two.",
         )
+
+
+def _say_input(
+    images: Images, config: RunConfig, console: Console, options: FitOptions, device: torch.device
+) -> None:
+    """Where the images lie, how many a second come from there, and where they are learned from."""
+    if console.screen.quiet:
+        return  # the measurement would be for nobody
+    batch = batch_size(config.stage1, len(images))
+    rate = input_rate(images, Augment(config.data, device), batch, device, options.workers)
+    where = f"training on {_device_name(device)}, seed {config.seed}"
+    console.say(f"images from {images.home}: {rate.words()}; {where}")
 
 
 class _Run:
@@ -172,9 +187,8 @@ class _Run:
 
     def _run_epochs(self, number: int, network: Network, done: int, saved: dict[str, Any] | None) -> None:
         stage = self.config.stage(number)
-        if self.device.type == "cpu":
-            network.to(memory_format=torch.channels_last)  # a tenth quicker there
-        elif self.options.devices * self.options.nodes > 1:
+        network.to(memory_format=torch.channels_last)
+        if self.device.type == "cuda" and self.options.devices * self.options.nodes > 1:
             # timm's conversion, since torch's drops the activation inside timm's batch norms.
             network = convert_sync_batchnorm(network)
         batch = batch_size(stage, len(self.images["train"]))
@@ -207,9 +221,9 @@ class _Run:
                 on_epoch=on_epoch,
             )
             self.console.epoch_header()
-            precision, left, validate = self.config.precision, stage.epochs - done, "val" in self.images
+            left, validate = stage.epochs - done, "val" in self.images
             trainer = make_trainer(
-                precision, self.device, self.options, self.folder.path, number, left, validate=validate
+                self.device, self.options, self.folder.path, number, left, validate=validate
             )
             try:
                 trainer.fit(task)

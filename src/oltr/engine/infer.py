@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -10,10 +11,12 @@ import torch.distributed as dist
 from torch import Tensor
 
 from oltr.data.augment import Augment
-from oltr.data.feed import EvalBatches, Images
+from oltr.data.feed import EvalBatches
+from oltr.data.opened import Images
 from oltr.distributed import rank, sum_over_ranks, world_size
+from oltr.engine.precision import autocast
 from oltr.evaluation.outputs import Outputs
-from oltr.nn.network import Network
+from oltr.nn.network import Network, Output
 
 _FIELDS = {
     "logits": "logits",
@@ -22,11 +25,7 @@ _FIELDS = {
     "reachability": "reachability",
 }
 
-
-def autocast(device: torch.device, precision: str) -> torch.autocast:
-    """The precision that training used: bfloat16 on a GPU unless float32 was asked for."""
-    low = precision == "bfloat16" or (precision == "auto" and device.type == "cuda")
-    return torch.autocast(device.type, torch.bfloat16, enabled=low)
+_ON_THEIR_WAY = 4  # batches whose outputs may still be travelling to the host
 
 
 @torch.inference_mode()
@@ -44,19 +43,56 @@ def collect_outputs(
     """What the network says of every image of a split, in order; processes share the work."""
     network.eval()
     batches = EvalBatches(images, augment, batch_size, device, workers)
-    parts: dict[str, list[Tensor]] = {name: [] for name in ("labels", *_FIELDS)}
-    for number, (pixels, labels) in enumerate(batches):
+    collected = _Collected(len(batches.indices), device)
+    for number, (pixels, _) in enumerate(batches):
         with autocast(device, precision):
-            output = network(pixels)
-        parts["labels"].append(labels.cpu())
-        for name, attribute in _FIELDS.items():
-            value = getattr(output, attribute)
-            if value is not None:
-                parts[name].append(value.float().cpu())
+            collected.add(network(pixels))
         if progress:
             progress(min((number + 1) * batch_size * world_size(), len(images)), len(images))
-    mine = {name: torch.cat(tensors) for name, tensors in parts.items() if tensors}
+    mine = {"labels": torch.from_numpy(images.labels[batches.indices]), **collected.rows()}
     return Outputs(**_interleaved(mine))
+
+
+class _Collected:
+    """The outputs of many batches in the host's memory, to which they travel while the device works on.
+
+    The host waits only for a batch that the device finished some batches ago: meanwhile it has enough to do.
+    """
+
+    def __init__(self, images: int, device: torch.device):
+        self.images, self.device, self.done = images, device, 0
+        self.whole: dict[str, Tensor] = {}
+        self.travelling: deque[tuple[dict[str, Tensor], torch.cuda.Event | None]] = deque()
+
+    def add(self, output: Output) -> None:
+        """Send a batch's outputs on their way."""
+        values = {name: getattr(output, attribute) for name, attribute in _FIELDS.items()}
+        # Without blocking, a copy from a GPU goes to page-locked memory, which torch keeps for the next ones.
+        sent = {name: v.to("cpu", non_blocking=True) for name, v in values.items() if v is not None}
+        arrived = None
+        if self.device.type == "cuda":
+            arrived = torch.cuda.Event()
+            arrived.record(torch.cuda.current_stream(self.device))
+        self.travelling.append((sent, arrived))
+        if len(self.travelling) > _ON_THEIR_WAY:
+            self._receive()
+
+    def rows(self) -> dict[str, Tensor]:
+        """What was added, once all of it is there."""
+        while self.travelling:
+            self._receive()
+        return self.whole
+
+    def _receive(self) -> None:
+        sent, arrived = self.travelling.popleft()
+        if arrived is not None:
+            arrived.synchronize()
+        end = self.done + len(sent["logits"])
+        for name, part in sent.items():
+            if name not in self.whole:
+                self.whole[name] = torch.empty(self.images, *part.shape[1:])
+            self.whole[name][self.done : end] = part
+        self.done = end
 
 
 def _interleaved(mine: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -65,8 +101,8 @@ def _interleaved(mine: dict[str, Tensor]) -> dict[str, Tensor]:
         return mine
     every: list[Any] = [None] * world_size()
     dist.all_gather_object(every, mine)
-    total = sum(len(part["labels"]) for part in every if part)
-    # The first process has an image if any has; one that has none sends nothing.
+    total = sum(len(part["labels"]) for part in every)
+    # The first process has an image if any has; one that has none sends nothing but its empty labels.
     whole = {name: tensor.new_empty((total, *tensor.shape[1:])) for name, tensor in every[0].items()}
     for number, part in enumerate(every):
         for name, tensor in part.items():
@@ -92,7 +128,7 @@ def class_means(
     counts = torch.zeros(num_classes, device=device)
     for pixels, labels in EvalBatches(images, augment, 256, device, workers):
         with autocast(device, precision):
-            features = network(pixels).direct_feature.float()
+            features = network.embed(pixels).float()
         if sums is None:
             sums = torch.zeros(num_classes, features.shape[1], device=device)
         sums.index_add_(0, labels, features)

@@ -14,9 +14,9 @@ import torch
 
 from oltr.config import RunConfig
 from oltr.data.augment import Augment
-from oltr.data.feed import Images
 from oltr.data.folders import find_images
 from oltr.data.images import UnreadableImage, read_image
+from oltr.data.opened import Images
 from oltr.engine.infer import collect_outputs
 from oltr.errors import UserError
 from oltr.nn.network import Network
@@ -95,7 +95,9 @@ def _judge(
     """Predictions for decoded images n×S×S×3, one by one."""
     count, device = len(pixels), next(network.parameters()).device
     images = Images(pixels.shape[1], np.full(count, -1), np.arange(count), torch.from_numpy(pixels))
-    outputs = collect_outputs(network, images, Augment(config.data), device, precision=config.precision)
+    outputs = collect_outputs(
+        network, images, Augment(config.data, device), device, precision=config.precision
+    )
     probabilities, labels = outputs.probabilities().topk(2, dim=1)
     unknown = score.is_unknown(score.value(outputs), threshold)
     unknown_score, reachability = score.unknown_score(outputs), outputs.reachability

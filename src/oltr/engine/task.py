@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 import torch
 from lightning.pytorch import LightningModule
 from torch import Tensor
 
-from oltr.config import RunConfig
+from oltr.config import RunConfig, StageConfig
 from oltr.data.augment import Augment
-from oltr.data.feed import EvalBatches, Images, TrainBatches
+from oltr.data.feed import EvalBatches, TrainBatch, TrainBatches
+from oltr.data.opened import Images
 from oltr.distributed import rank, sum_over_ranks, world_size
+from oltr.engine.precision import autocast
+from oltr.engine.step import Step, Work
 from oltr.errors import UserError
 from oltr.evaluation.running import OpenF, ShotAccuracy
 from oltr.methods import Method
-from oltr.nn.network import Network, Output
+from oltr.nn.network import Network
 
 EVALUATION_BATCH = 256
+WORTH_COMPILING = 96  # pixels
 WATCHED_THRESHOLD = 0.1  # the paper's; for the open F printed after each epoch
-_LOSS_CHECK_STEPS = 50
+_LOSS_CHECK_STEPS = 200  # looking at the loss makes the host wait for the device
 
 
 class Task(LightningModule):
@@ -49,14 +54,13 @@ class Task(LightningModule):
         super().__init__()
         self.network, self.method, self.config, self.number = network, method, config, stage
         self.stage, self.images, self.workers = config.stage(stage), images, workers
-        self.augment = Augment(config.data)
         self.first_epoch, self.optimizer_state = first_epoch, optimizer_state
         self.on_start, self.on_step, self.on_epoch = on_start, on_step, on_epoch
         self.shot_accuracy = ShotAccuracy(method.train_counts.numpy(), config.shots)
         self.open_f = OpenF(WATCHED_THRESHOLD)
         self.allow_zero_length_dataloader_with_multiple_devices = True  # fewer val images than processes
         self.row: dict[str, Any] = {}
-        self._latest: tuple[Output, Tensor] | None = None
+        self.automatic_optimization = False  # the whole step is ours: see `Step`
         # Before the processes are joined: each waits for the gradient of everything that learns.
         for role, parameter in network.roles():
             parameter.requires_grad_(role not in self.stage.frozen)
@@ -69,21 +73,7 @@ class Task(LightningModule):
         return self.first_epoch + self.trainer.current_epoch
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
-        rates = {"classifier": self.stage.classifier_lr, "memory": self.stage.memory_lr}
-        groups: dict[str, list[torch.nn.Parameter]] = {}
-        for role, parameter in self.network.roles():
-            if parameter.requires_grad:
-                groups.setdefault(role, []).append(parameter)
-        optimizer = torch.optim.SGD(
-            [
-                {"params": parameters, "base_lr": rates.get(role, self.stage.lr), "role": role}
-                for role, parameters in groups.items()
-            ],
-            lr=self.stage.lr,
-            momentum=self.stage.momentum,
-            weight_decay=self.stage.weight_decay,
-            fused=self.device.type == "cuda",
-        )
+        optimizer = make_optimizer(self.network, self.stage, fused=self.device.type == "cuda")
         if self.optimizer_state is not None:
             optimizer.load_state_dict(self.optimizer_state)
         return optimizer
@@ -91,7 +81,7 @@ class Task(LightningModule):
     def train_dataloader(self) -> TrainBatches:
         # Asked for anew before each epoch (reload_dataloaders_every_n_epochs=1).
         key = (self.config.seed, self.number, self.epoch)
-        return TrainBatches(self.images["train"], self.augment, self.stage, key, self.device, self.workers)
+        return TrainBatches(self.images["train"], self.stage, key, self.device, self.workers)
 
     def val_dataloader(self) -> list[EvalBatches]:
         return [
@@ -106,7 +96,21 @@ class Task(LightningModule):
             for split in watched(self.images)
         ]
 
+    def setup(self, stage: str) -> None:
+        self.augment = Augment(self.config.data, self.device)
+
     def on_train_start(self) -> None:
+        self._work = Work(
+            self.method,
+            self.number,
+            self.network,
+            self.augment,
+            self._optimizer,
+            precision=self.config.precision,
+            backward=self.manual_backward,
+            compiled=compiled(self.config, self.device),
+        )
+        self._step = Step(self._work, graph=self.device.type == "cuda" and world_size() == 1)
         if self.on_start is not None:
             self.on_start(self)
 
@@ -114,23 +118,21 @@ class Task(LightningModule):
         # Dropout and its like draw from the global generator: give it one state per epoch and process.
         torch.manual_seed(hash((self.config.seed, self.number, self.epoch, rank())) % 2**63)
         factor = self.stage.factor(self.epoch)
-        for group in self.optimizers().param_groups:  # type: ignore[union-attr]
+        for group in self._optimizer.param_groups:
             group["lr"] = group["base_lr"] * factor
-        self._losses = torch.zeros(2, device=self.device)  # sum, steps
+        self._work.loss_sum.zero_()
         self._began = time.perf_counter()
 
-    def training_step(self, batch: tuple[Tensor, Tensor], index: int) -> Tensor:
-        images, labels = batch
-        output = self.network(images)
-        loss = torch.stack(list(self.method.loss(self.number, self.network, output, labels).values())).sum()
-        self._losses += torch.stack([loss.detach(), torch.ones_like(loss)])
-        self._latest = output, labels
-        return loss
+    def training_step(self, batch: TrainBatch, index: int) -> None:
+        self._step(batch)
+
+    @property
+    def _optimizer(self) -> torch.optim.Optimizer:
+        optimizer = self.optimizers(use_pl_optimizer=False)
+        assert isinstance(optimizer, torch.optim.Optimizer)
+        return optimizer
 
     def on_train_batch_end(self, outputs: Any, batch: Any, batch_idx: int) -> None:
-        assert self._latest is not None
-        self.method.after_step(self.number, self.network, *self._latest)
-        self._latest = None
         if (batch_idx + 1) % _LOSS_CHECK_STEPS == 0:
             self._check_loss()
         if self.on_step is not None:
@@ -141,7 +143,8 @@ class Task(LightningModule):
 
     def validation_step(self, batch: tuple[Tensor, Tensor], index: int, dataloader_idx: int = 0) -> None:
         images, labels = batch
-        logits = self.network(images).logits
+        with autocast(self.device, self.config.precision):
+            logits = self.network(images).all_logits
         if dataloader_idx == 0:
             self.shot_accuracy.update(logits, labels)
         self.open_f.update(logits, labels)
@@ -156,7 +159,7 @@ class Task(LightningModule):
             "stage": self.number,
             "epoch": self.epoch + 1,
             "lr": self.stage.lr * self.stage.factor(self.epoch),
-            "loss": float(self._losses[0] / self._losses[1]),
+            "loss": float(self._work.loss_sum) / steps,
             **accuracies,
             "open_f": float(self.open_f.compute()) if len(watched(self.images)) == 2 else None,
             "seconds": round(self._seconds, 3),
@@ -172,13 +175,40 @@ class Task(LightningModule):
 
     def _check_loss(self) -> None:
         """Stop as soon as the loss is no number, on all processes together."""
-        if not bool(torch.isfinite(sum_over_ranks(self._losses)).all()):
+        if not bool(torch.isfinite(sum_over_ranks(self._work.loss_sum))):
             raise UserError(
                 f"The loss turned NaN or infinite in stage {self.number}, epoch {self.epoch + 1}.",
                 "The epochs before it are kept." if self.epoch or self.number > 1 else "",
                 f"a smaller learning rate, e.g. --set stage{self.number}.lr={self.stage.lr / 10:g}"
                 + (" and a new --out" if self.epoch or self.number > 1 else ""),
             )
+
+
+def make_optimizer(network: Network, stage: StageConfig, fused: bool) -> torch.optim.SGD:
+    """SGD in which each role of the network learns at its own rate."""
+    rates = {"classifier": stage.classifier_lr, "memory": stage.memory_lr}
+    groups: dict[str, list[torch.nn.Parameter]] = {}
+    for role, parameter in network.roles():
+        if parameter.requires_grad:
+            groups.setdefault(role, []).append(parameter)
+    return torch.optim.SGD(
+        [
+            {"params": parameters, "base_lr": rates.get(role, stage.lr), "role": role}
+            for role, parameters in groups.items()
+        ],
+        lr=stage.lr,
+        momentum=stage.momentum,
+        weight_decay=stage.weight_decay,
+        fused=fused,
+    )
+
+
+def compiled(config: RunConfig, device: torch.device) -> bool:
+    """Whether the step is compiled: on a GPU, for images large enough that it pays within minutes."""
+    if config.compile != "auto":
+        return config.compile == "always"
+    large = config.data.image_size >= WORTH_COMPILING
+    return large and device.type == "cuda" and find_spec("triton") is not None
 
 
 def watched(images: dict[str, Images]) -> list[str]:

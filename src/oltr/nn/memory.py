@@ -56,18 +56,24 @@ class Memory(nn.Module):
     @torch.no_grad()
     def nearest(self, direct: Tensor) -> Tensor:
         """argmin_i ‖v_direct − c_i‖ over the classes that have a centroid: B×D → B."""
-        found: list[tuple[Tensor, Tensor]] = []
-        for block in class_blocks(len(direct), *self.centroids.shape):
-            centroids = self.centroids[block]
-            squares = torch.linalg.vector_norm(centroids, dim=1).square()
-            squares = squares.masked_fill_(~self.known[block], torch.inf)
-            with torch.autocast(direct.device.type, enabled=False):  # without ‖x‖², which is the same for all
-                distances, nearest = torch.addmm(squares, direct, centroids.T, alpha=-2).min(dim=1)
-            found.append((distances, nearest + block.start))
-        if len(found) == 1:
-            return found[0][1]
-        distances, nearest = (torch.stack(parts) for parts in zip(*found, strict=True))
+        blocks = class_blocks(len(direct), *self.centroids.shape)
+        return self._nearest_of(direct, blocks[0])[1] if len(blocks) == 1 else self._over(direct, blocks)
+
+    @torch.compiler.disable  # a compiler would unroll the blocks
+    def _over(self, direct: Tensor, blocks: list[slice]) -> Tensor:
+        distances, nearest = map(
+            torch.stack, zip(*(self._nearest_of(direct, b) for b in blocks), strict=True)
+        )
         return nearest.gather(0, distances.argmin(dim=0, keepdim=True))[0]
+
+    def _nearest_of(self, direct: Tensor, block: slice) -> tuple[Tensor, Tensor]:
+        """‖c‖² − 2 x·c, which ranks like the distance, and the class that has the least of it: B, B."""
+        centroids = self.centroids[block]
+        squares = torch.linalg.vector_norm(centroids, dim=1).square()
+        squares = squares.masked_fill_(~self.known[block], torch.inf)
+        with torch.autocast(direct.device.type, enabled=False):
+            distances, nearest = torch.addmm(squares, direct, centroids.T, alpha=-2).min(dim=1)
+        return distances, nearest + block.start
 
 
 def squared_distances(x: Tensor, centroids: Tensor) -> Tensor:

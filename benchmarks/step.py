@@ -1,0 +1,151 @@
+"""What a stage-2 step of OLTR costs beside a step of the bare backbone with a linear classifier.
+
+    python benchmarks/step.py --out benchmarks/results/step.json          # one GPU: the sizes of ImageNet-LT
+    python benchmarks/step.py --small                                     # any CPU
+
+Both steps go through the library's own machinery (on a GPU: bfloat16, channels-last, compiled, a CUDA graph,
+fused SGD), on the same made-up images, which are on the device and need no augmentation. Times are medians of
+the rounds, bare and OLTR in turn; memory is the peak of allocated device memory from building the step on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import statistics
+import time
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from oltr.data.feed import TrainBatch
+from oltr.engine.build import build_method
+from oltr.engine.configure import configure
+from oltr.engine.run_folder import hardware, versions
+from oltr.engine.step import Step, Work
+from oltr.engine.task import make_optimizer
+from oltr.nn.backbone import Backbone
+
+ROUNDS, STEPS = 5, 20
+FULL = [(128, 1_000), (512, 1_000), (128, 10_000), (128, 74_500), (128, 1_000_000)]  # batch, classes
+SMALL = [(32, 100), (32, 1_000)]
+ALONE_FROM = 100_000  # classes: two such networks would not fit beside each other
+COLUMNS = {
+    "batch": "batch",
+    "classes": "classes",
+    "bare ms": "plain_ms",
+    "OLTR ms": "oltr_ms",
+    "ratio": "ratio",
+    "bare GiB": "plain_peak_gib",
+    "OLTR GiB": "oltr_peak_gib",
+}
+
+
+class AsTheyAre:
+    """In the place of augmentation: the images are views already."""
+
+    def train(self, pixels: Tensor, draws: Tensor) -> Tensor:
+        return pixels
+
+
+class Measured:
+    """A step of one method's last stage on made-up images, ready to be timed."""
+
+    def __init__(self, name: str, batch: int, classes: int, size: int, device: torch.device):
+        self.gpu = device.type == "cuda"
+        torch.manual_seed(0)
+        config = configure("imagenet-lt", name, image_size=size)
+        method = build_method(config, torch.full((classes,), 100))
+        network, stage = method.first(Backbone(config.backbone, size)), 1
+        if name == "oltr":
+            network, stage = method.second(network), 2
+            centroids = torch.randn(classes, network.direct_feature.dims)
+            method.begin(2, network, lambda: centroids)
+        self.free()
+        network.to(device, memory_format=torch.channels_last).train()
+        optimizer = make_optimizer(network, config.stage(stage), fused=self.gpu)
+        augment: Any = AsTheyAre()
+        work = Work(method, stage, network, augment, optimizer, precision="auto", compiled=self.gpu)
+        self.step = Step(work, graph=self.gpu)
+        images = torch.randn(batch, 3, size, size, device=device)
+        self.data = TrainBatch(
+            images.contiguous(memory_format=torch.channels_last),
+            torch.zeros(batch, 16, device=device),
+            torch.randint(0, classes, (batch,), device=device),
+        )
+        self.first_seconds = self.run(5) * 5 / 1000
+
+    def free(self) -> None:
+        """Measure the peak memory from here on."""
+        gc.collect()
+        if self.gpu:
+            torch.cuda.empty_cache()
+            torch.cuda.reset_peak_memory_stats()
+
+    def run(self, steps: int) -> float:
+        """Milliseconds a step."""
+        began = time.perf_counter()
+        for _ in range(steps):
+            self.step(self.data)
+        if self.gpu:
+            torch.cuda.synchronize()
+        return (time.perf_counter() - began) * 1000 / steps
+
+    def peak(self, before: int) -> float | None:
+        """GiB above what was in use before."""
+        return (torch.cuda.max_memory_allocated() - before) / 2**30 if self.gpu else None
+
+
+def measure(batch: int, classes: int, size: int, device: torch.device) -> dict[str, Any]:
+    """Both steps at one size, timed in turn unless they are too large to be there together."""
+    row: dict[str, Any] = {"batch": batch, "classes": classes, "image_size": size}
+    steps: dict[str, Measured] = {}
+    for name in ("plain", "oltr"):
+        gc.collect()
+        before = torch.cuda.memory_allocated() if device.type == "cuda" else 0
+        steps[name] = Measured(name, batch, classes, size, device)
+        row[f"{name}_peak_gib"] = steps[name].peak(before)
+        row[f"{name}_first_seconds"] = steps[name].first_seconds
+        if classes >= ALONE_FROM:
+            alone = steps.pop(name)
+            row[f"{name}_ms"] = statistics.median(alone.run(STEPS) for _ in range(ROUNDS))
+            del alone
+    rounds = [{name: step.run(STEPS) for name, step in steps.items()} for _ in range(ROUNDS)]
+    for name in steps:
+        row[f"{name}_ms"] = statistics.median(turn[name] for turn in rounds)
+    row["ratio"] = row["oltr_ms"] / row["plain_ms"]
+    return {key: round(value, 3) if isinstance(value, float) else value for key, value in row.items()}
+
+
+def main() -> None:
+    """Measure, print a table, write JSON."""
+    parser = argparse.ArgumentParser(description="A stage-2 step beside a step of the bare backbone.")
+    parser.add_argument("--small", action="store_true", help="sizes for a CPU")
+    parser.add_argument("--sizes", nargs="*", default=[], help="BATCHxCLASSES instead, such as 128x1000")
+    parser.add_argument("--image-size", type=int)
+    parser.add_argument("--out", type=Path)
+    arguments = parser.parse_args()
+    device = torch.device("cpu" if arguments.small or not torch.cuda.is_available() else "cuda")
+    given = [(int(batch), int(classes)) for batch, classes in (size.split("x") for size in arguments.sizes)]
+    sizes = given or (SMALL if device.type == "cpu" else FULL)
+    image_size = arguments.image_size or (64 if device.type == "cpu" else 224)
+    print(("{:>10}" * len(COLUMNS)).format(*COLUMNS))
+    rows = []
+    for batch, classes in sizes:
+        rows.append(measure(batch, classes, image_size, device))
+        cells = [rows[-1][key] for key in COLUMNS.values()]
+        print(
+            "".join(f"{'–' if c is None else f'{c:.2f}' if isinstance(c, float) else c:>10}" for c in cells),
+            flush=True,
+        )
+    result = {"date": date.today().isoformat(), "hardware": hardware(), "versions": versions(), "rows": rows}
+    if arguments.out is not None:
+        arguments.out.write_text(json.dumps(result, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
