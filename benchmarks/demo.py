@@ -6,12 +6,26 @@ python benchmarks/demo.py --seeds 0 1 2 --results benchmarks/results/demo.json
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+
+
+def split_by_phase(out: Path, seconds: float) -> dict[str, float]:
+    """Seconds of stage 1, which the methods share, of each one's stage 2, and of all the rest."""
+    phases = {}
+    for metrics in sorted(out.glob("*/metrics.csv")):
+        with metrics.open() as file:
+            rows = list(csv.DictReader(file))
+        for stage in ("1", "2"):
+            name = "stage 1" if stage == "1" else f"stage 2, {metrics.parent.name}"
+            phases[name] = round(sum(float(row["seconds"]) for row in rows if row["stage"] == stage), 1)
+    phases["drawing, start, evaluation"] = round(seconds - sum(phases.values()), 1)
+    return phases
 
 
 def main() -> None:
@@ -42,10 +56,11 @@ def main() -> None:
                 subprocess.run([*command, "--json"], check=True, stdout=subprocess.PIPE).stdout
             )
             seconds = time.time() - began
+            phases = split_by_phase(Path(folder) / "demo", seconds)
         for reports in tables.values():
             for report in reports.values():
                 del report["per_class"]
-        rows.append({"seed": seed, "wall_seconds": round(seconds, 1), **tables})
+        rows.append({"seed": seed, "wall_seconds": round(seconds, 1), "phases": phases, **tables})
         for name, reports in tables.items():
             few = " → ".join(f"{reports[method]['closed']['few']:.3f}" for method in ("plain", "oltr"))
             f = " → ".join(f"{reports[method]['open']['f_measure']:.3f}" for method in ("plain", "oltr"))

@@ -2,6 +2,7 @@
 
     python benchmarks/step.py --out benchmarks/results/step.json          # one GPU: the sizes of ImageNet-LT
     python benchmarks/step.py --small                                     # any CPU
+    python benchmarks/step.py --small --recipe glyphs --sizes 32x100 --image-size 32    # the demo's step
 
 Both steps go through the library's own machinery (on a GPU: bfloat16, channels-last, compiled, a CUDA graph,
 fused SGD), on the same made-up images, which are on the device and need no augmentation. Times are medians of
@@ -55,10 +56,18 @@ class AsTheyAre:
 class Measured:
     """A step of one method's last stage on made-up images, ready to be timed."""
 
-    def __init__(self, name: str, batch: int, classes: int, size: int, device: torch.device):
+    def __init__(
+        self,
+        name: str,
+        batch: int,
+        classes: int,
+        size: int,
+        device: torch.device,
+        recipe: str = "imagenet-lt",
+    ):
         self.gpu = device.type == "cuda"
         torch.manual_seed(0)
-        config = configure("imagenet-lt", name, image_size=size)
+        config = configure(recipe, name, image_size=size)
         method = build_method(config, torch.full((classes,), 100))
         network, stage = method.first(Backbone(config.backbone, size)), 1
         if name == "oltr":
@@ -100,14 +109,14 @@ class Measured:
         return (torch.cuda.max_memory_allocated() - before) / 2**30 if self.gpu else None
 
 
-def measure(batch: int, classes: int, size: int, device: torch.device) -> dict[str, Any]:
+def measure(batch: int, classes: int, size: int, device: torch.device, recipe: str) -> dict[str, Any]:
     """Both steps at one size, timed in turn unless they are too large to be there together."""
-    row: dict[str, Any] = {"batch": batch, "classes": classes, "image_size": size}
+    row: dict[str, Any] = {"recipe": recipe, "batch": batch, "classes": classes, "image_size": size}
     steps: dict[str, Measured] = {}
     for name in ("plain", "oltr"):
         gc.collect()
         before = torch.cuda.memory_allocated() if device.type == "cuda" else 0
-        steps[name] = Measured(name, batch, classes, size, device)
+        steps[name] = Measured(name, batch, classes, size, device, recipe)
         row[f"{name}_peak_gib"] = steps[name].peak(before)
         row[f"{name}_first_seconds"] = steps[name].first_seconds
         if classes >= ALONE_FROM:
@@ -126,6 +135,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="A stage-2 step beside a step of the bare backbone.")
     parser.add_argument("--small", action="store_true", help="sizes for a CPU")
     parser.add_argument("--sizes", nargs="*", default=[], help="BATCHxCLASSES instead, such as 128x1000")
+    parser.add_argument(
+        "--recipe", default="imagenet-lt", help="whose backbone and settings (glyphs: the demo)"
+    )
     parser.add_argument("--image-size", type=int)
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
@@ -136,7 +148,7 @@ def main() -> None:
     print(("{:>10}" * len(COLUMNS)).format(*COLUMNS))
     rows = []
     for batch, classes in sizes:
-        rows.append(measure(batch, classes, image_size, device))
+        rows.append(measure(batch, classes, image_size, device, arguments.recipe))
         cells = [rows[-1][key] for key in COLUMNS.values()]
         print(
             "".join(f"{'–' if c is None else f'{c:.2f}' if isinstance(c, float) else c:>10}" for c in cells),

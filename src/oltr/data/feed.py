@@ -99,6 +99,11 @@ class EvalBatches:
             yield self.augment.evaluate(pixels), answer
 
 
+def evaluation_batch(image_size: int, device: torch.device) -> int:
+    """Images of an evaluation batch: on a GPU as many small ones as keep it busy."""
+    return 256 if device.type == "cpu" else max(256, min(2**24 // image_size**2, 4096))
+
+
 def batch_size(stage: StageConfig, images: int) -> int:
     """The stage's batch, or less where the training set is smaller; a multiple of the number of processes."""
     size = min(stage.batch_size, images) // world_size() * world_size()

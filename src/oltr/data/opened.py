@@ -45,7 +45,7 @@ class Images:
         """The images of each index array in `order`, as uint8 B×3×S×S on `device`."""
         if self.pixels is not None and self.rows is not None:
             rows = [self.rows[indices] for indices in order]
-            if self.pixels.device == device:
+            if self.pixels.device.type == device.type:
                 yield from _resident(self.pixels, rows)
             else:
                 yield from _sent(self.pixels, rows, device)
@@ -70,14 +70,14 @@ def _resident(pixels: Tensor, rows: Sequence[np.ndarray]) -> Iterator[Tensor]:
         block = rows[start : start + AT_A_TIME]
         sizes = [len(batch) for batch in block]
         for batch in torch.from_numpy(np.concatenate(block)).to(pixels.device).split(sizes):
-            yield pixels[batch].permute(0, 3, 1, 2)
+            yield _rows(pixels, batch).permute(0, 3, 1, 2)
 
 
 def _sent(pixels: Tensor, rows: Sequence[np.ndarray], device: torch.device) -> Iterator[Tensor]:
     """Batches gathered from memory or a mapped file, a few ahead of the device that they are sent to."""
 
     def gather(batch: np.ndarray) -> Tensor:
-        return pixels[torch.from_numpy(batch)].pin_memory()
+        return _rows(pixels, torch.from_numpy(batch)).pin_memory()
 
     with ThreadPoolExecutor(READERS) as readers:
         waiting: deque[Future[Tensor]] = deque()
@@ -87,6 +87,14 @@ def _sent(pixels: Tensor, rows: Sequence[np.ndarray], device: torch.device) -> I
                 yield waiting.popleft().result().to(device, non_blocking=True).permute(0, 3, 1, 2)
         while waiting:
             yield waiting.popleft().result().to(device, non_blocking=True).permute(0, 3, 1, 2)
+
+
+def _rows(pixels: Tensor, rows: Tensor) -> Tensor:
+    """pixels[rows], copied eight bytes at a time where the size allows it: a GPU copies element by element."""
+    flat = pixels.view(len(pixels), -1)
+    if flat.shape[1] % 8:
+        return pixels[rows]
+    return flat.view(torch.int64)[rows].view(torch.uint8).view(-1, *pixels.shape[1:])
 
 
 class _Files(Dataset[Any]):

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from oltr.config import RunConfig, StageConfig
 from oltr.data.augment import Augment
-from oltr.data.feed import EvalBatches, TrainBatch, TrainBatches
+from oltr.data.feed import EvalBatches, TrainBatch, TrainBatches, evaluation_batch
 from oltr.data.opened import Images
 from oltr.distributed import rank, sum_over_ranks, world_size
 from oltr.engine.precision import autocast
@@ -23,7 +23,6 @@ from oltr.evaluation.running import OpenF, ShotAccuracy
 from oltr.methods import Method
 from oltr.nn.network import Network
 
-EVALUATION_BATCH = 256
 WORTH_COMPILING = 96  # pixels
 WATCHED_THRESHOLD = 0.1  # the paper's; for the open F printed after each epoch
 _LOSS_CHECK_STEPS = 200  # looking at the loss makes the host wait for the device
@@ -88,7 +87,7 @@ class Task(LightningModule):
             EvalBatches(
                 self.images[split],
                 self.augment,
-                EVALUATION_BATCH,
+                evaluation_batch(self.config.data.image_size, self.device),
                 self.device,
                 self.workers,
                 limit=None if split == "val" else len(self.images["val"]),

@@ -1,0 +1,104 @@
+"""How long a whole `oltr train` of CIFAR-100-LT takes, from typing to the report, and where the time goes.
+
+    python benchmarks/cifar.py --out benchmarks/results/cifar.json                 # made-up pixels, one GPU
+    python benchmarks/cifar.py c100.pack --methods plain oltr                      # a real pack
+    python benchmarks/cifar.py --epochs 1 --methods plain                          # a CPU, one epoch
+
+The recipe is cifar100-lt-100: ResNet-32, batch 128, 200 epochs, validation and a checkpoint after each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from oltr.data.longtail import exponential_counts
+from oltr.data.manifest import Manifest
+from oltr.data.store import write_pack_from
+from oltr.engine.run_folder import hardware, versions
+
+PER_CLASS = {"val": 10, "test": 100}
+OPEN = 10_000
+
+
+def made_up_pack(folder: Path) -> Path:
+    """Noise in the shape of CIFAR-100-LT, imbalance 100, with TinyImageNet as open set."""
+    rows = []
+    for c, size in enumerate(exponential_counts(100, 500, 100).tolist()):
+        for split, number in ({"train": size} | PER_CLASS).items():
+            rows += [(f"{split}/{c}/{n}", f"class {c}", split) for n in range(number)]
+    rows += [(f"open/{n}", "", "open") for n in range(OPEN)]
+    manifest = Manifest.build(pd.DataFrame(rows, columns=["path", "label", "split"]), folder)
+    rng = np.random.default_rng(0)
+    pixels = (rng.integers(0, 256, (32, 32, 3), dtype=np.uint8) for _ in rows)
+    return write_pack_from(manifest, pixels, 32, folder / "made-up.pack")
+
+
+def measure(source: Path, method: str, epochs: list[str], changes: list[str], folder: Path) -> dict:
+    """One training run in a process of its own."""
+    out = folder / method
+    command = [sys.executable, "-m", "oltr.cli.main", "train", str(source), "--recipe", "cifar100-lt-100"]
+    command += ["--method", method, "--out", str(out)] + (["--epochs", *epochs] if epochs else [])
+    for change in changes:
+        command += ["--set", change]
+    began = time.perf_counter()
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    total = time.perf_counter() - began
+    with (out / "metrics.csv").open() as file:
+        seconds = [float(row["seconds"]) for row in csv.DictReader(file)]
+    report = json.loads((out / "report.json").read_text())
+    return {
+        "method": method,
+        "epochs": len(seconds),
+        "total_seconds": round(total, 1),
+        "training_seconds": round(sum(seconds), 1),
+        "median_epoch_seconds": round(float(np.median(seconds)), 3),
+        "overall": report["closed"]["overall"],
+    }
+
+
+def main() -> None:
+    """Measure, print a table, write JSON."""
+    parser = argparse.ArgumentParser(description="How long a whole `oltr train` of CIFAR-100-LT takes.")
+    parser.add_argument("source", type=Path, nargs="?", help="a pack; made-up pixels without")
+    parser.add_argument("--methods", nargs="+", default=["plain", "oltr"])
+    parser.add_argument("--epochs", nargs="+", default=[])
+    parser.add_argument("--set", nargs="+", default=[], dest="changes", help="changes to the recipe")
+    parser.add_argument("--out", type=Path)
+    arguments = parser.parse_args()
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        source = arguments.source or made_up_pack(Path(folder))
+        print(f"{'method':<14}{'epochs':>8}{'total s':>10}{'training s':>12}{'s/epoch':>10}")
+        for method in arguments.methods:
+            row = measure(source, method, arguments.epochs, arguments.changes, Path(folder))
+            rows.append(row)
+            print(
+                f"{method:<14}{row['epochs']:>8}{row['total_seconds']:>10}{row['training_seconds']:>12}"
+                f"{row['median_epoch_seconds']:>10}",
+                flush=True,
+            )
+    result = {
+        "date": date.today().isoformat(),
+        "hardware": hardware(),
+        "versions": versions(),
+        "pixels": "made up" if arguments.source is None else arguments.source.name,
+        "changes": arguments.changes,
+        "rows": rows,
+    }
+    if arguments.out is not None:
+        arguments.out.write_text(json.dumps(result, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

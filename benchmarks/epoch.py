@@ -1,0 +1,100 @@
+"""An epoch end to end at ImageNet-LT's size, beside the rate of its steps alone.
+
+    python benchmarks/epoch.py --out benchmarks/results/epoch.json      # one GPU: 115,846 images of 256 px
+    python benchmarks/epoch.py --small                                  # any CPU
+
+Made-up pixels lie on the device, as a pack does that fits there. The epoch is trained by the library's own
+task and trainer: sampling, gathering, augmentation to 224 px, forward, loss, backward, update. The step alone
+is the same step without augmentation on one batch again and again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from step import Measured
+
+from oltr.data.opened import Images
+from oltr.engine.build import build_method, build_network
+from oltr.engine.configure import configure
+from oltr.engine.options import FitOptions, training_device
+from oltr.engine.run_folder import hardware, versions
+from oltr.engine.task import Task
+from oltr.engine.trainer import make_trainer
+
+EPOCHS = 3  # the first compiles
+FULL = {"images": 115_846, "classes": 1000, "stored": 256, "size": 224, "batch": 128}
+SMALL = {"images": 512, "classes": 100, "stored": 73, "size": 64, "batch": 32}
+
+
+def made_up(images: int, classes: int, stored: int, device: torch.device) -> Images:
+    """Noise, resident on the device."""
+    pixels = torch.empty((images, stored, stored, 3), dtype=torch.uint8, device=device)
+    for part in pixels.split(4096):
+        part.random_(0, 256)
+    labels = np.random.default_rng(0).integers(0, classes, images)
+    return Images(stored, labels, np.arange(images), pixels, home="made-up pixels")
+
+
+def epoch_seconds(method_name: str, sizes: dict[str, int], device: torch.device) -> list[float]:
+    """Training seconds of each epoch of the method's last stage."""
+    config = configure(
+        "imagenet-lt",
+        method_name,
+        image_size=sizes["size"],
+        changes=[f"stage{n}.batch_size={sizes['batch']}" for n in (1, 2) if method_name == "oltr" or n == 1],
+    )
+    counts = torch.full((sizes["classes"],), sizes["images"] // sizes["classes"])
+    method, stage = build_method(config, counts), config.num_stages
+    network = build_network(config, method, stage)
+    method.begin(stage, network, lambda: torch.randn(sizes["classes"], network.direct_feature.dims))
+    images = {"train": made_up(sizes["images"], sizes["classes"], sizes["stored"], device)}
+    rows: list[dict[str, Any]] = []
+    network.to(memory_format=torch.channels_last)
+    task = Task(method, network, config, stage, images, on_epoch=lambda task, row: rows.append(row))
+    with tempfile.TemporaryDirectory() as folder:
+        trainer = make_trainer(device, FitOptions(), Path(folder), stage, EPOCHS, validate=False)
+        trainer.fit(task)
+    return [row["seconds"] for row in rows]
+
+
+def main() -> None:
+    """Measure, print a table, write JSON."""
+    parser = argparse.ArgumentParser(description="An epoch end to end at ImageNet-LT's size.")
+    parser.add_argument("--small", action="store_true", help="a size for a CPU")
+    parser.add_argument("--methods", nargs="+", default=["plain", "oltr"])
+    parser.add_argument("--out", type=Path)
+    arguments = parser.parse_args()
+    options = FitOptions(accelerator="cpu" if arguments.small else "auto")
+    device, sizes = training_device(options), SMALL if arguments.small else FULL
+    rows = []
+    print(f"{'method':<8}{'images':>9}{'first s':>9}{'epoch s':>9}{'images/s':>10}{'step alone':>12} share")
+    for name in arguments.methods:
+        alone = Measured(name, sizes["batch"], sizes["classes"], sizes["size"], device)
+        steps = 10 if arguments.small else 200
+        step_rate = sizes["batch"] * 1000 / alone.run(steps)
+        del alone
+        seconds = epoch_seconds(name, sizes, device)
+        shown = sizes["images"] // sizes["batch"] * sizes["batch"]
+        rate = shown / min(seconds[1:])
+        row = {"method": name, **sizes, "epoch_seconds": seconds, "images_per_second": round(rate)}
+        rows.append(row | {"step_images_per_second": round(step_rate), "share": round(rate / step_rate, 3)})
+        print(
+            f"{name:<8}{shown:>9,}{seconds[0]:>9.1f}{min(seconds[1:]):>9.2f}{rate:>10,.0f}{step_rate:>12,.0f}"
+            f"{rate / step_rate:>7.2f}",
+            flush=True,
+        )
+    result = {"date": date.today().isoformat(), "hardware": hardware(), "versions": versions(), "rows": rows}
+    if arguments.out is not None:
+        arguments.out.write_text(json.dumps(result, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,173 @@
+"""What collecting the outputs of a split costs beside the forward pass alone.
+
+    python benchmarks/inference.py --out benchmarks/results/inference.json   # one GPU: ImageNet-LT's test set
+    python benchmarks/inference.py --small                                   # any CPU
+
+Forward: the network on one batch of views that lies ready on the device, as often as the images fill it.
+Input: the same on all images in turn, which are on the device as uint8 and are gathered and normalised
+there. Whole: `collect_outputs`, which also brings logits, features and the rest to the host. Times are
+medians of the rounds, the three in turn. Some of the logits are compared with those of the network called
+directly.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import time
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from oltr.data.augment import Augment
+from oltr.data.feed import EvalBatches
+from oltr.data.opened import Images
+from oltr.engine.build import build_method
+from oltr.engine.configure import configure
+from oltr.engine.infer import collect_outputs
+from oltr.engine.precision import autocast
+from oltr.engine.run_folder import hardware, versions
+from oltr.nn.backbone import Backbone
+from oltr.nn.network import Network
+
+ROUNDS, BATCH = 3, 256
+COMPARED = 8  # batches
+COLUMNS = {
+    "method": "method",
+    "forward s": "forward_seconds",
+    "input s": "input_seconds",
+    "whole s": "whole_seconds",
+    "input ratio": "input_ratio",
+    "whole ratio": "ratio",
+    "images/s": "images_per_second",
+    "difference": "largest_difference",
+}
+
+
+def make_network(name: str, classes: int, size: int, device: torch.device) -> tuple[Network, Augment]:
+    """A method's last network with random weights, and what prepares its images."""
+    torch.manual_seed(0)
+    config = configure("imagenet-lt", name, image_size=size)
+    method = build_method(config, torch.full((classes,), 100))
+    network = method.first(Backbone(config.backbone, size))
+    if name == "oltr":
+        network = method.second(network)
+        centroids = torch.randn(classes, network.direct_feature.dims)
+        method.begin(2, network, lambda: centroids)
+    return network.to(device).to(memory_format=torch.channels_last).eval(), Augment(config.data, device)
+
+
+class Measured:
+    """Three ways through all images, from the least work to the most."""
+
+    def __init__(self, name: str, classes: int, images: Images, device: torch.device):
+        self.network, self.augment = make_network(name, classes, images.size, device)
+        self.images, self.device = images, device
+
+    def batches(self) -> EvalBatches:
+        return EvalBatches(self.images, self.augment, BATCH, self.device, workers=0)
+
+    @torch.inference_mode()
+    def forward(self) -> None:
+        views = next(iter(self.batches()))[0]
+        for start in range(0, len(self.images), BATCH):
+            with autocast(self.device, "auto"):
+                self.network(views[: len(self.images) - start])
+
+    @torch.inference_mode()
+    def input(self) -> None:
+        for views, _ in self.batches():
+            with autocast(self.device, "auto"):
+                self.network(views)
+
+    def whole(self) -> None:
+        collect_outputs(self.network, self.images, self.augment, self.device, batch_size=BATCH)
+
+    @torch.inference_mode()
+    def largest_difference(self) -> float:
+        """Between collected logits and those of the network called on the same batches, over some of them."""
+        outputs = collect_outputs(self.network, self.images, self.augment, self.device, batch_size=BATCH)
+        starts = np.arange(0, len(self.images), BATCH)
+        worst = 0.0
+        for start in np.random.default_rng(0).permutation(starts)[:COMPARED].tolist():
+            numbers = np.arange(start, min(start + BATCH, len(self.images)))
+            (pixels,) = self.images.batches([numbers], self.device, 0)
+            with autocast(self.device, "auto"):
+                logits = self.network(self.augment.evaluate(pixels)).logits
+            worst = max(worst, float((logits.float().cpu() - outputs.logits[numbers]).abs().max()))
+        return worst
+
+
+def seconds(work: Callable[[], None], device: torch.device) -> float:
+    """How long one pass takes."""
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+    began = time.perf_counter()
+    work()
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter() - began
+
+
+def measure(name: str, classes: int, images: Images, device: torch.device) -> dict[str, Any]:
+    """The three of one method, in turn."""
+    measured = Measured(name, classes, images, device)
+    works = {"forward": measured.forward, "input": measured.input, "whole": measured.whole}
+    difference = measured.largest_difference()  # this also warms up
+    rounds = [{key: seconds(work, device) for key, work in works.items()} for _ in range(ROUNDS)]
+    row: dict[str, Any] = {"method": name, "images": len(images), "classes": classes, "batch": BATCH}
+    row |= {"image_size": images.size, "largest_difference": difference}
+    for key in works:
+        row[f"{key}_seconds"] = statistics.median(turn[key] for turn in rounds)
+    row["input_ratio"] = row["input_seconds"] / row["forward_seconds"]
+    row["ratio"] = row["whole_seconds"] / row["forward_seconds"]
+    row["images_per_second"] = round(len(images) / row["whole_seconds"])
+    row["rounds"] = [{key: round(value, 4) for key, value in turn.items()} for turn in rounds]
+    return {key: round(value, 4) if isinstance(value, float) else value for key, value in row.items()}
+
+
+def main() -> None:
+    """Measure, print a table, write JSON."""
+    parser = argparse.ArgumentParser(description="Collecting outputs beside the forward pass alone.")
+    parser.add_argument("--small", action="store_true", help="sizes for a CPU")
+    parser.add_argument("--images", type=int)
+    parser.add_argument("--classes", type=int)
+    parser.add_argument("--image-size", type=int)
+    parser.add_argument("--out", type=Path)
+    arguments = parser.parse_args()
+    load = os.getloadavg()[0]
+    device = torch.device("cpu" if arguments.small or not torch.cuda.is_available() else "cuda:0")
+    number, classes, size = (256, 100, 64) if device.type == "cpu" else (50_000, 1_000, 224)
+    number, classes = arguments.images or number, arguments.classes or classes
+    size = arguments.image_size or size
+    torch.manual_seed(0)
+    pixels = torch.randint(0, 256, (number, size, size, 3), dtype=torch.uint8, device=device)
+    labels = np.random.default_rng(0).integers(classes, size=number)
+    images = Images(size, labels, np.arange(number), pixels)
+    print(f"{number:,} images of {size} px, {classes:,} classes, batches of {BATCH}")
+    print(("{:>12}" * len(COLUMNS)).format(*COLUMNS))
+    rows = []
+    for name in ("plain", "oltr"):
+        rows.append(measure(name, classes, images, device))
+        cells = [rows[-1][key] for key in COLUMNS.values()]
+        print("".join(f"{f'{c:.3f}' if isinstance(c, float) else c:>12}" for c in cells), flush=True)
+    result = {
+        "benchmark": "inference.py",
+        "date": date.today().isoformat(),
+        "hardware": hardware(device),
+        "load_before": round(load, 1),
+        "versions": versions(),
+        "rows": rows,
+    }
+    if arguments.out is not None:
+        arguments.out.write_text(json.dumps(result, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
