@@ -23,6 +23,14 @@ def wait_for_all() -> None:
         dist.barrier()
 
 
+def copy_from_first(module: torch.nn.Module) -> None:
+    """Give every process the first one's parameters and buffers."""
+    if world_size() == 1:
+        return
+    for tensor in module.state_dict().values():
+        dist.broadcast(tensor.view(torch.uint8) if tensor.dtype == torch.bool else tensor, 0)
+
+
 def sum_over_ranks(tensor: Tensor) -> Tensor:
     """Σ over processes of a detached tensor, the same shape and the same on every process."""
     if world_size() == 1:

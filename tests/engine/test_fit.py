@@ -141,7 +141,7 @@ def test_loss_turned_nan_stops_and_keeps_the_last_good_epoch(pack, tmp_path, mon
         return {name: value * float("nan") for name, value in terms.items()} if len(calls) > steps else terms
 
     monkeypatch.setattr(Plain, "loss", loss)
-    with pytest.raises(UserError, match="stage 1, epoch 2"):  # on the CPU: a graph would not call `loss` again
+    with pytest.raises(UserError, match="stage 1, epoch 2"):  # a GPU would replay the first loss
         run(tiny_config("plain"), pack, tmp_path / "run", accelerator="cpu")
     saved = torch.load(RunFolder(tmp_path / "run").last, weights_only=True)
     assert saved["epoch"] == 1

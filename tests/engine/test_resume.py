@@ -2,65 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import random
 import signal
-import subprocess
-import sys
 
 import pytest
 import torch
 from safetensors.torch import load_file
 
 from oltr.engine.run_folder import RunFolder
+from tests.helpers.processes import run_python
+from tests.helpers.training import STRUCK, train_words
 
-# Trains through the command line, and sends itself a signal at the N-th step over both stages.
-TRAIN = """
-import os, sys
-from oltr.engine.task import Task
-number, at = int(sys.argv[1]), int(sys.argv[2])
-step, seen = Task.training_step, []
-def training_step(self, batch, index):
-    seen.append(index)
-    if len(seen) == at:
-        os.kill(os.getpid(), number)
-    return step(self, batch, index)
-Task.training_step = training_step
-from oltr.cli.main import main
-main(sys.argv[3:])
-"""
 STEPS = 4 * 8  # 64 images in batches of 8, two epochs in each of two stages
 NEVER = 10**9
 
 
 def train(pack, out, *flags, number=signal.SIGKILL, at=NEVER, method="oltr", backbone="resnet10_half"):
-    command = [
-        "train",
-        str(pack),
-        "--recipe",
-        "glyphs",
-        "--method",
-        method,
-        "--backbone",
-        backbone,
-        "--epochs",
-        "2",
-        "2",
-        "--set",
-        "stage1.batch_size=8",
-        "--set",
-        "stage2.batch_size=8",
-        "--cpu",
-        "--out",
-        str(out),
-        *flags,
-    ]
-    return subprocess.run(
-        [sys.executable, "-c", TRAIN, str(int(number)), str(at), *command],
-        capture_output=True,
-        text=True,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-    )
+    words = train_words(pack, out, *flags, method=method, backbone=backbone)
+    return run_python(["-c", STRUCK, str(int(number)), str(at), *words])
 
 
 def same_weights(a, b):

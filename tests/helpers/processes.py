@@ -1,9 +1,11 @@
-"""Two processes that talk through gloo, for what must not depend on how many there are."""
+"""Several processes: functions that talk through gloo, and the command line as it is started in a shell."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,3 +29,16 @@ def _process(rank: int, work: Callable[[int, int], Any], number: int, folder: st
         dist.barrier()
     finally:
         dist.destroy_process_group()
+
+
+def run_python(
+    words: Sequence[str], environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Python with these words behind it, in a process of its own with one thread."""
+    return subprocess.run(
+        [sys.executable, *words],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1", **(environment or {})},
+        timeout=300,
+    )

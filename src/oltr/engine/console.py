@@ -26,7 +26,7 @@ def process_rank() -> int:
     """0 on the one process that speaks and writes, also before the processes have met."""
     if "RANK" in os.environ:  # torchrun
         return int(os.environ["RANK"])
-    # A helper that Lightning started may inherit a SLURM_PROCID of 0; a machine's first has no LOCAL_RANK yet.
+    # A helper that Lightning started may inherit a SLURM_PROCID of 0, and its starter has no LOCAL_RANK yet.
     ranks = (os.environ.get(name, "0") for name in ("LOCAL_RANK", "NODE_RANK", "SLURM_PROCID"))
     return next((int(rank) for rank in ranks if int(rank)), 0)
 

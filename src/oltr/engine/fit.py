@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-import io
-import time
 from pathlib import Path
-from typing import Any
 
 import torch
-from timm.layers import convert_sync_batchnorm
 
 from oltr.config import RunConfig
 from oltr.data.augment import Augment
 from oltr.data.feed import batch_size
 from oltr.data.manifest import Manifest
 from oltr.data.opened import Images, open_images
-from oltr.data.samplers import SAMPLERS, generator
 from oltr.data.wording import count
-from oltr.distributed import wait_for_all
-from oltr.engine.build import build_method, build_network, second_network
+from oltr.engine.build import build_method
 from oltr.engine.console import Console, process_rank
-from oltr.engine.infer import class_means
 from oltr.engine.input_rate import input_rate
 from oltr.engine.options import FitOptions, training_device
 from oltr.engine.run_folder import RunFolder
-from oltr.engine.task import Task
-from oltr.engine.trainer import make_trainer
+from oltr.engine.stages import Stages
 from oltr.errors import UserError
-from oltr.files import whole
-from oltr.methods import Method
 from oltr.nn.network import Network
 
 
@@ -59,7 +49,7 @@ def fit(
             manifest, splits, config.data.stored_size, config.data.image_size, device, progress
         )
     _say_input(images["train"], config, console, options, device)
-    run = _Run(config, method, folder, images, console, options, device)
+    run = Stages(config, method, folder, images, console, options, device)
     try:
         if process_rank() == 0 and not going_on:
             folder.begin(config, manifest, source, device)
@@ -92,200 +82,6 @@ def _say_input(
     rate = input_rate(images, Augment(config.data, device), batch, device, options.workers)
     where = f"training on {_device_name(device)}, seed {config.seed}"
     console.say(f"images from {images.home}: {rate.words()}; {where}")
-
-
-class _Run:
-    """One call of `fit`: walks through the stages and keeps the checkpoint up to date."""
-
-    def __init__(
-        self,
-        config: RunConfig,
-        method: Method,
-        folder: RunFolder,
-        images: dict[str, Images],
-        console: Console,
-        options: FitOptions,
-        device: torch.device,
-    ):
-        self.config, self.method, self.folder, self.images = config, method, folder, images
-        self.console, self.options, self.device = console, options, device
-        self.history: list[dict[str, Any]] = []
-        self.seconds, self.best = 0.0, -1.0
-
-    def train(self) -> Network:
-        """Both stages; what an earlier call finished is not done again."""
-        config, saved = self.config, self._saved()
-        network = build_network(config, self.method, 1, weights=config.weights)
-        for stage in range(1, config.num_stages + 1):
-            if stage == 2:
-                network = second_network(config, self.method, network)
-            if saved and stage < saved["stage"]:
-                continue  # the checkpoint holds all that stage 2 took from stage 1
-            if (done := self._finished(stage)) is not None:
-                network.load_state_dict(self.folder.load_weights(done))
-            else:
-                self._train_stage(stage, network, saved)
-        if process_rank() == 0:
-            self.folder.save_weights(self.folder.model, network.state_dict())
-            self.folder.finish(self.seconds)
-        return network
-
-    def _finished(self, stage: int) -> Path | None:
-        """The weights of a stage that need not be trained: done before, or by the run it is shared with."""
-        own = self.folder.stage_weights(stage)
-        if self.options.resume and own.is_file():
-            return own
-        return self._shared_stage1() if stage == 1 and self.options.stage1_from else None
-
-    def _saved(self) -> dict[str, Any] | None:
-        """The checkpoint to go on from, with the history up to it."""
-        if not self.options.resume or not self.folder.last.is_file():
-            return None
-        saved = self.folder.load_checkpoint()
-        self.history, self.seconds = saved["history"], saved["seconds"]
-        return saved
-
-    def _shared_stage1(self) -> Path:
-        """The stage-1 weights of another run, if they are what this run would have trained."""
-        assert self.options.stage1_from is not None
-        other = RunFolder(self.options.stage1_from)
-        theirs, ours = other.config(), self.config
-        same = ("backbone", "weights", "data", "stage1", "keep", "precision", "seed")
-        wrong = [name for name in same if getattr(theirs, name) != getattr(ours, name)]
-        if build_method(theirs, self.method.train_counts).first_stage != self.method.first_stage:
-            wrong.append("method")
-        if process_rank() == 0 and other.run()["data"] != self.folder.run()["data"]:
-            wrong.append("images")
-        if wrong:
-            raise UserError(f"Stage 1 of {other.path} cannot be shared.", f"Different: {', '.join(wrong)}.")
-        weights = other.stage_weights(1)
-        if not weights.is_file():
-            raise UserError(f"Stage 1 of {other.path} is not finished.", try_this="finish it with --resume")
-        rows = other.load_checkpoint()["history"]
-        self.history = [row for row in rows if row["stage"] == 1]
-        self.seconds = sum(row["seconds"] for row in self.history)
-        return weights
-
-    def _train_stage(self, number: int, network: Network, saved: dict[str, Any] | None) -> None:
-        saved = saved if saved and saved["stage"] == number else None
-        stage, done = self.config.stage(number), saved["epoch"] if saved else 0
-        self.best = saved["best"] if saved else -1.0
-        if saved:
-            network.load_state_dict(saved["network"])
-            self.console.say(f"going on with stage {number} after epoch {done}")
-        if done < stage.epochs:
-            self._say_sampling(number)
-            self._run_epochs(number, network, done, saved)
-        wait_for_all()  # the best weights are written by one process and read by all
-        if self.config.keep == "best" and self.folder.best.is_file() and "val" in self.images:
-            network.load_state_dict(self.folder.load_weights(self.folder.best))
-        wait_for_all()
-        if process_rank() == 0:
-            self.folder.save_weights(self.folder.stage_weights(number), network.state_dict())
-            if done < stage.epochs:  # only then have the processes met, and all have read it
-                self.folder.best.unlink(missing_ok=True)
-
-    def _run_epochs(self, number: int, network: Network, done: int, saved: dict[str, Any] | None) -> None:
-        stage = self.config.stage(number)
-        network.to(memory_format=torch.channels_last)
-        if self.device.type == "cuda" and self.options.devices * self.options.nodes > 1:
-            # timm's conversion, since torch's drops the activation inside timm's batch norms.
-            network = convert_sync_batchnorm(network)
-        batch = batch_size(stage, len(self.images["train"]))
-        with self.console.progress(f"stage {number}") as bar:
-            began = time.monotonic()
-
-            def on_step(step: int, steps: int) -> None:
-                epochs = task.epoch - done
-                bar((epochs * steps + step) * batch, (stage.epochs - done) * steps * batch)
-
-            def on_epoch(task: Task, row: dict[str, Any]) -> None:
-                self.history.append(row)
-                self.seconds += row["seconds"]
-                finished = task.epoch + 1 - done
-                left = (time.monotonic() - began) / finished * (stage.epochs - task.epoch - 1)
-                self.console.epoch(row, stage.epochs, left)
-                self._checkpoint(task, row)
-
-            task = Task(
-                self.method,
-                network,
-                self.config,
-                number,
-                self.images,
-                workers=self.options.workers,
-                first_epoch=done,
-                optimizer_state=saved["optimizer"] if saved else None,
-                on_start=self._begin_stage if not saved else None,
-                on_step=on_step,
-                on_epoch=on_epoch,
-            )
-            self.console.epoch_header()
-            left, validate = stage.epochs - done, "val" in self.images
-            trainer = make_trainer(
-                self.device, self.options, self.folder.path, number, left, validate=validate
-            )
-            try:
-                trainer.fit(task)
-            except SystemExit:  # Lightning's answer to Ctrl-C
-                raise KeyboardInterrupt from None
-        network.to(self.device)
-
-    def _begin_stage(self, task: Task) -> None:
-        """What a method does before a stage, once the processes have met and the network is on its device."""
-
-        def means() -> torch.Tensor:
-            return class_means(
-                task.network,
-                self.images["train"],
-                task.augment,
-                self.device,
-                self.method.num_classes,
-                precision=self.config.precision,
-                workers=self.options.workers,
-            )
-
-        self.method.begin(task.number, task.network, means)
-
-    def _checkpoint(self, task: Task, row: dict[str, Any]) -> None:
-        """After an epoch: the state to resume from, and the weights if they are the best so far."""
-        if process_rank() != 0:
-            return
-        overall = row["overall"]
-        if self.config.keep == "best" and overall is not None and overall > self.best:
-            self.best = overall
-            self.folder.save_weights(self.folder.best, task.network.state_dict())
-        optimizer = task.optimizers(use_pl_optimizer=False)
-        state = {
-            "stage": task.number,
-            "epoch": task.epoch + 1,
-            "network": task.network.state_dict(),
-            "optimizer": optimizer.state_dict(),  # type: ignore[union-attr]
-            "history": self.history,
-            "seconds": self.seconds,
-            "best": self.best,
-        }
-        content = io.BytesIO()
-        torch.save(state, content)
-        with whole(self.folder.last) as part:
-            part.write_bytes(content.getbuffer())
-        self.folder.write_metrics(self.history)
-
-    def _say_sampling(self, number: int) -> None:
-        """The sampler in use and how many images of a class an epoch shows."""
-        stage, labels = self.config.stage(number), self.images["train"].labels
-        batch = batch_size(stage, len(labels))
-        order = SAMPLERS[stage.sampler](
-            labels,
-            len(labels) // batch * batch,
-            generator(self.config.seed, number, 0),
-            stage.images_per_class,
-        )
-        shown = torch.bincount(torch.from_numpy(labels[order]), minlength=self.method.num_classes)
-        self.console.say(
-            f"stage {number}: {count(stage.epochs, 'epoch')} of {len(order) // batch} × {batch} images, "
-            f"{stage.sampler} sampling: {int(shown.min())} to {int(shown.max())} images per class and epoch"
-        )
 
 
 def _device_name(device: torch.device) -> str:

@@ -24,6 +24,7 @@ class FitOptions:
 
 def training_device(options: FitOptions) -> torch.device:
     """Where this process trains."""
-    if options.accelerator != "cpu" and torch.cuda.is_available():
-        return torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)))
-    return torch.device("cpu")
+    if options.accelerator == "cpu" or not torch.cuda.is_available():
+        return torch.device("cpu")
+    local = os.environ.get("LOCAL_RANK", os.environ.get("SLURM_LOCALID", 0))
+    return torch.device("cuda", int(local) if options.devices > 1 else 0)

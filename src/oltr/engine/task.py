@@ -158,7 +158,7 @@ class Task(LightningModule):
             "stage": self.number,
             "epoch": self.epoch + 1,
             "lr": self.stage.lr * self.stage.factor(self.epoch),
-            "loss": float(self._work.loss_sum) / steps,
+            "loss": float(sum_over_ranks(self._work.loss_sum)) / (steps * world_size()),
             **accuracies,
             "open_f": float(self.open_f.compute()) if len(watched(self.images)) == 2 else None,
             "seconds": round(self._seconds, 3),

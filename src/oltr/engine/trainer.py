@@ -10,15 +10,14 @@ from pathlib import Path
 import torch
 from lightning.pytorch import Trainer
 from lightning.pytorch.loggers import TensorBoardLogger
-from lightning.pytorch.plugins.environments import SLURMEnvironment, TorchElasticEnvironment
 from lightning.pytorch.strategies import DDPStrategy
+from torch.distributed import DistError
 
-from oltr.engine.console import process_rank
+from oltr.engine.launcher import launcher
 from oltr.engine.options import FitOptions
 from oltr.errors import UserError
 
-# How long processes wait for one that does not come: longer than any takes to read its images, and no longer.
-PATIENCE = timedelta(minutes=10)
+PATIENCE = timedelta(minutes=10)  # for a process that does not come: longer than any takes to read its images
 
 
 def make_trainer(
@@ -34,18 +33,17 @@ def make_trainer(
     for name in ("lightning.pytorch", "lightning.fabric", "lightning"):
         logging.getLogger(name).setLevel(logging.ERROR)
     warnings.filterwarnings("ignore", module="lightning")
-    # With `deterministic`, every new tensor would first be filled with NaN: a sixth of a small network's step.
+    # With `deterministic`, every new tensor would be filled with NaN: a sixth of a small network's step.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     on_gpu, several = device.type == "cuda", options.devices * options.nodes > 1
-    _check_started(options)
     if on_gpu and options.devices > torch.cuda.device_count():
         raise UserError(f"--devices {options.devices}: there are {torch.cuda.device_count()} GPUs here.")
     return Trainer(
         accelerator="gpu" if on_gpu else "cpu",
         devices=options.devices,
         num_nodes=options.nodes,
-        strategy=DDPStrategy(timeout=PATIENCE) if several else "auto",
-        plugins=_environment(),
+        strategy=_Together(timeout=PATIENCE) if several else "auto",
+        plugins=launcher(options),
         precision="32-true",  # bfloat16 is the step's own: see `precision.py`
         max_epochs=epochs,
         deterministic="warn",
@@ -60,23 +58,18 @@ def make_trainer(
     )
 
 
-def _check_started(options: FitOptions) -> None:
-    """Refuse processes that were started in another number than the run is told to have."""
-    asked, words = options.devices * options.nodes, f"--devices {options.devices} --nodes {options.nodes}"
-    by_torchrun = TorchElasticEnvironment.detect()
-    started = TorchElasticEnvironment().world_size() if by_torchrun else max(process_rank() + 1, asked)
-    if started != asked:
-        raise UserError(
-            f"{words} makes {asked}, but {started} processes were started.",
-            "--devices is their number on one machine, --nodes that of the machines.",
-        )
+class _Together(DDPStrategy):
+    """Processes that share each batch, and say so if the others do not come."""
 
-
-def _environment() -> SLURMEnvironment | None:
-    """SLURM without Lightning's own way of requeueing, which has checkpoints of its own; else as it finds out."""
-    if TorchElasticEnvironment.detect() or not SLURMEnvironment.detect():
-        return None
-    return SLURMEnvironment(auto_requeue=False)
+    def setup_distributed(self) -> None:
+        try:
+            super().setup_distributed()
+        except DistError as problem:
+            raise UserError(
+                f"The {self.num_nodes * self.num_processes} processes of this run did not find each other.",
+                str(problem).splitlines()[0],
+                "the same command on every machine; what a machine says that stopped",
+            ) from None
 
 
 def _tensorboard(path: Path, stage: int) -> TensorBoardLogger:

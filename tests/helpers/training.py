@@ -1,0 +1,80 @@
+"""`oltr train` as it is started in a shell, and runs of it that must have learned the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+from safetensors.torch import load_file
+
+from oltr.engine.run_folder import RunFolder
+from oltr.evaluation.outputs import Outputs
+
+# Trains through the command line, and sends itself a signal at the N-th step over both stages.
+STRUCK = """
+import os, sys
+from oltr.engine.task import Task
+number, at = int(sys.argv[1]), int(sys.argv[2])
+step, seen = Task.training_step, []
+def training_step(self, batch, index):
+    seen.append(index)
+    if len(seen) == at:
+        os.kill(os.getpid(), number)
+    return step(self, batch, index)
+Task.training_step = training_step
+from oltr.cli.main import main
+main(sys.argv[3:])
+"""
+
+
+def train_words(
+    pack: Path, out: Path, *flags: str, method: str = "oltr", backbone: str = "resnet10_half", batch: int = 8
+) -> list[str]:
+    """The words of `oltr train` for two epochs in each of two stages on a CPU."""
+    return [
+        "train",
+        str(pack),
+        "--recipe",
+        "glyphs",
+        "--method",
+        method,
+        "--backbone",
+        backbone,
+        "--epochs",
+        "2",
+        "2",
+        "--set",
+        f"stage1.batch_size={batch}",
+        "--set",
+        f"stage2.batch_size={batch}",
+        "--cpu",
+        "--out",
+        str(out),
+        *flags,
+    ]
+
+
+def shared_words(pack: Path, out: Path, *flags: str, method: str = "oltr") -> list[str]:
+    """A training that gives the same, up to rounding, however many processes share its batches."""
+    # A network without batch statistics: those would differ between half and whole batches.
+    small_steps = ("--set", "stage1.lr=0.02", "--set", "stage1.classifier_lr=0.02")
+    return train_words(pack, out, *small_steps, *flags, method=method, backbone="test_convnext", batch=10)
+
+
+def assert_learned_the_same(one: Path, other: Path) -> None:
+    """Weights and memory of two runs, after each stage, their losses, and what they say of every image."""
+    a, b = RunFolder(one), RunFolder(other)
+    losses = [pd.read_csv(folder.metrics)["loss"].to_numpy() for folder in (a, b)]
+    np.testing.assert_allclose(*losses, rtol=1e-3)
+    assert "head.meta.memory.centroids" in load_file(a.model)
+    for ours, theirs in ((a.model, b.model), (a.stage_weights(1), b.stage_weights(1))):
+        weights, others = load_file(ours), load_file(theirs)
+        assert weights.keys() == others.keys()
+        for name in weights:
+            assert torch.allclose(weights[name].float(), others[name].float(), atol=1e-4), name
+    for split in ("val", "test", "open"):
+        said, answer = (Outputs.load(run.outputs / f"{split}.safetensors") for run in (a, b))
+        assert torch.equal(said.labels, answer.labels)
+        assert torch.allclose(said.logits, answer.logits, atol=5e-3)
