@@ -90,7 +90,7 @@ def _sent(pixels: Tensor, rows: Sequence[np.ndarray], device: torch.device) -> I
 
 
 def _rows(pixels: Tensor, rows: Tensor) -> Tensor:
-    """pixels[rows], copied eight bytes at a time where the size allows it: a GPU copies element by element."""
+    """pixels[rows], eight bytes at a time where the size allows it: a GPU copies element by element."""
     flat = pixels.view(len(pixels), -1)
     if flat.shape[1] % 8:
         return pixels[rows]
