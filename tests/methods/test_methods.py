@@ -314,6 +314,6 @@ def test_attention_of_oltr_stands_where_the_settings_say():
     method = make("oltr", attention_stage=1)
     network = method.second(method.first(backbone())).eval()
     assert isinstance(network.attention, Attention)
-    assert network.attention.self_attention.theta.in_channels == 32
+    assert network.attention.self_attention.theta.in_features == 32
     with pytest.raises(UserError, match="stage 9"):
         make("oltr", attention_stage=9).second(make("oltr").first(backbone()))

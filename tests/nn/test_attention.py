@@ -16,9 +16,9 @@ def softmax(scores):
     return [power / sum(powers) for power in powers]
 
 
-def project(convolution, vector):
-    """A 1×1 convolution at one position: W v + b."""
-    rows, biases = convolution.weight[:, :, 0, 0].tolist(), convolution.bias.tolist()
+def project(layer, vector):
+    """A layer at one position: W v + b."""
+    rows, biases = layer.weight.tolist(), layer.bias.tolist()
     return [
         sum(w * v for w, v in zip(row, vector, strict=True)) + b for row, b in zip(rows, biases, strict=True)
     ]
@@ -41,11 +41,9 @@ def spatial_loop(layer, f, form):
     """MA(f): one weight per position, all of them adding up to one."""
     _, height, width = f.shape
     if form == "any":
-        scores = [
-            project(layer.score[0], f[:, y, x].tolist())[0] for y in range(height) for x in range(width)
-        ]
+        scores = [project(layer.score, f[:, y, x].tolist())[0] for y in range(height) for x in range(width)]
     else:
-        linear, flat = layer.score[1], f.reshape(-1).tolist()
+        linear, flat = layer.score, f.reshape(-1).tolist()
         scores = [
             sum(w * v for w, v in zip(row, flat, strict=True)) + b
             for row, b in zip(linear.weight.tolist(), linear.bias.tolist(), strict=True)
@@ -100,10 +98,10 @@ def test_attention_starts_as_the_identity_and_learns(kind, form):
         (attention(f) - 1).square().mean().backward()
         optimizer.step()
     assert not torch.allclose(attention(f), f)
-    # Once the last convolution has left zero every weight learns; a bias that moves all scores of a softmax
+    # Once the last layer has left zero every weight learns; a bias that moves all scores of a softmax
     # alike has no effect.
     silent = [n for n, p in attention.named_parameters() if not p.grad.abs().max() > 1e-12]
-    assert set(silent) <= {"self_attention.phi.bias", "spatial.score.0.bias"}
+    assert set(silent) <= {"self_attention.phi.bias", "spatial.score.bias"}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -119,7 +117,7 @@ def test_the_any_form_takes_maps_of_every_size(kind):
 
 def test_the_released_form_has_the_size_it_was_built_for():
     attention = Attention(4, (3, 3), "modulated", "released")
-    assert attention.spatial.score[1].weight.shape == (9, 9 * 4)
+    assert attention.spatial.score.weight.shape == (9, 9 * 4)
     with pytest.raises(RuntimeError):
         attention(torch.randn(1, 4, 3, 4))
 

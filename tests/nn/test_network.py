@@ -72,7 +72,7 @@ def test_attention_after_any_stage_changes_the_output_and_trains(name, size, sta
     assert not torch.allclose(net(images).logits, plain(images).logits, atol=1e-4)
     net(images).logits.square().sum().backward()
     assert net.attention.self_attention.theta.weight.grad.abs().sum() > 0
-    assert net.attention.spatial.score[0].weight.grad.abs().sum() > 0
+    assert net.attention.spatial.score.weight.grad.abs().sum() > 0
 
 
 def test_attention_inside_the_backbone_equals_doing_it_by_hand():
@@ -144,9 +144,9 @@ def test_under_bfloat16_the_head_works_in_float32():
 def test_attention_is_sized_for_its_stage():
     backbone = Backbone("resnet10_half", 32)
     last = build_attention(backbone, "modulated", "released", -1, 32)
-    assert last.spatial.score[1].weight.shape == (4, 4 * 256)
+    assert last.spatial.score.weight.shape == (4, 4 * 256)
     earlier = build_attention(backbone, "modulated", "released", 1, 32)
-    assert earlier.spatial.score[1].weight.shape == (256, 256 * 32)
+    assert earlier.spatial.score.weight.shape == (256, 256 * 32)
     assert build_attention(backbone, "none", "any", -1, 32) is None
 
 

@@ -28,17 +28,18 @@ def discriminative_centroids_loss(
 
 
 class _DiscriminativeCentroids(torch.autograd.Function):
-    """No distances are made: (1/K) Σ_i ‖x − c_i‖² = ‖x − μ‖² + Σ_d var_d, mean and variance of the c_i."""
+    """No distances are made: (1/K) Σ_i ‖x − c_i‖² = ‖x − μ‖² + (1/K) Σ_i ‖c_i‖² − ‖μ‖², μ = (1/K) Σ_i c_i."""
 
     @staticmethod
     def forward(
         ctx: Any, x: Tensor, labels: Tensor, centroids: Tensor, weight: float, repel: float, margin: float
     ) -> Tensor:
         batch, num_classes = len(x), len(centroids)
-        variance, middle = torch.var_mean(centroids, dim=0, correction=0)
+        middle = centroids.mean(dim=0)
+        variance = torch.linalg.vector_norm(centroids).square() / num_classes - middle.square().sum()
         from_own, from_middle = x - centroids[labels], x - middle
         own = from_own.square().sum() / batch
-        mean_other = from_middle.square().sum() / batch + variance.sum() - own / num_classes
+        mean_other = from_middle.square().sum() / batch + variance - own / num_classes
         is_open = sum_over_ranks(mean_other) / world_size() < margin
         images_of_class = (labels[:, None] == gather_over_ranks(labels)).sum(dim=1, keepdim=True)
         ctx.save_for_backward(x, labels, centroids, from_own, from_middle, is_open, images_of_class)

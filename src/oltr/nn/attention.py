@@ -11,48 +11,52 @@ AttentionForm = Literal["any", "released"]
 
 
 class SelfAttention(nn.Module):
-    """SA(f) = conv(softmax(θ(f)ᵀ φ(f)) g(f)): each position gathers from all, B×C×H×W → B×C×H×W.
+    """SA(f) = out(softmax(θ(f)ᵀ φ(f)) g(f)): each position gathers from all, B×C×H×W → B×C×H×W.
 
-    Unscaled, on C/2 channels, as in the released code; the last convolution starts at zero, so that
-    adding SA(f) to f starts as the identity.
+    Unscaled, on C/2 channels, as in the released code; the last layer starts at zero, so that adding SA(f)
+    to f starts as the identity. The layers are 1×1 convolutions, done as matrix products over the positions:
+    on so small a map a convolution takes longer to set up than to compute.
     """
 
     def __init__(self, channels: int):
         super().__init__()
         inner = max(channels // 2, 1)
-        self.theta = nn.Conv2d(channels, inner, 1)
-        self.phi = nn.Conv2d(channels, inner, 1)
-        self.g = nn.Conv2d(channels, inner, 1)
-        self.out = nn.Conv2d(inner, channels, 1)
+        self.theta = nn.Linear(channels, inner)
+        self.phi = nn.Linear(channels, inner)
+        self.g = nn.Linear(channels, inner)
+        self.out = nn.Linear(inner, channels)
         nn.init.zeros_(self.out.weight)
-        nn.init.zeros_(self.out.bias)  # type: ignore[arg-type]
+        nn.init.zeros_(self.out.bias)
 
     def forward(self, f: Tensor) -> Tensor:
-        theta, phi, g = (layer(f).flatten(2) for layer in (self.theta, self.phi, self.g))  # B×C/2×HW
-        affinity = (theta.transpose(1, 2) @ phi).float().softmax(dim=2).to(g.dtype)  # B×HW×HW
-        gathered = affinity @ g.transpose(1, 2)
-        return self.out(gathered.transpose(1, 2).unflatten(2, f.shape[2:]))
+        positions = by_position(f)
+        theta, phi, g = self.theta(positions), self.phi(positions), self.g(positions)  # B×HW×C/2
+        affinity = (theta @ phi.transpose(1, 2)).float().softmax(dim=2).to(g.dtype)  # B×HW×HW
+        return self.out(affinity @ g).transpose(1, 2).unflatten(2, f.shape[2:])
 
 
 class SpatialAttention(nn.Module):
     """MA(f): a softmax over the H·W positions, conditioned on f, B×C×H×W → B×1×H×W.
 
-    `any` scores each position from its own channels (1×1 convolution), at every map size; `released` scores
+    `any` scores each position from its own channels (a 1×1 convolution), at every map size; `released` scores
     all positions from the whole map (a linear layer HW·C → HW), at the size it was built for.
     """
 
     def __init__(self, channels: int, map_size: tuple[int, int], form: AttentionForm):
         super().__init__()
         positions = map_size[0] * map_size[1]
-        self.score: nn.Module
-        if form == "released":
-            self.score = nn.Sequential(nn.Flatten(), nn.Linear(positions * channels, positions))
-        else:
-            self.score = nn.Sequential(nn.Conv2d(channels, 1, 1), nn.Flatten())
+        self.whole_map = form == "released"
+        self.score = nn.Linear(positions * channels, positions) if self.whole_map else nn.Linear(channels, 1)
 
     def forward(self, f: Tensor) -> Tensor:
-        weights = self.score(f).float().softmax(dim=1).to(f.dtype)
+        scores = self.score(f.flatten(1)) if self.whole_map else self.score(by_position(f)).squeeze(2)
+        weights = scores.float().softmax(dim=1).to(f.dtype)
         return weights.unflatten(1, f.shape[2:]).unsqueeze(1)
+
+
+def by_position(f: Tensor) -> Tensor:
+    """The channels of each position together, which a channels-last map has anyway: B×C×H×W → B×HW×C."""
+    return f.flatten(2).transpose(1, 2)
 
 
 class Attention(nn.Module):
