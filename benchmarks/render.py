@@ -53,7 +53,7 @@ def demo_table(results: dict) -> str:
     texts = [
         comparison({name: Report(report | {"per_class": []}) for name, report in row[kind].items()}).text()
         for kind in row
-        if kind not in ("seed", "wall_seconds")
+        if kind not in ("seed", "wall_seconds", "phases")
     ]
     return (
         "```text\n"
@@ -78,7 +78,12 @@ def demo_section(results: dict) -> str:
         cells = [spread([report["closed"][key] for report in reports]) for key in CLOSED]
         cells += [spread([report["open"][key] for report in reports]) for key in ("f_measure", "auroc")]
         body.append(f"| {method} | " + " | ".join(cells) + " |")
-    return "\n\n".join(lines) + "\n" + "\n".join(body)
+    phases = [
+        f"{name} {statistics.mean(row['phases'][name] for row in results['rows']):.0f} s"
+        for name in results["rows"][0].get("phases", {})
+    ]
+    spent = [f"Where the time goes, on average: {'; '.join(phases)}."] if phases else []
+    return "\n\n".join(["\n\n".join(lines) + "\n" + "\n".join(body), *spent])
 
 
 def cifar_section(results: dict) -> str:
