@@ -13,7 +13,7 @@ from oltr.data.curate.imagenet_labels import WNID, flat_labels
 from oltr.data.curate.open_images import open_table, read_open_folder
 from oltr.data.curate.pareto import draw_pareto, same_classes
 from oltr.data.curate.published import IMAGENET_LT
-from oltr.data.curate.released import place, released_table
+from oltr.data.curate.released import curate_lists
 from oltr.data.manifest import Manifest
 from oltr.data.wording import Caution, count
 from oltr.errors import UserError
@@ -27,7 +27,9 @@ ILSVRC2010 = re.compile(r"ILSVRC2010_val_\d+")
 def curate_imagenet_lt(options: CurateOptions) -> Curated:
     """With lists those; else Pareto(α = 6) from 1280 to 5, 20 for validation, official val as test."""
     if options.lists is not None:
-        return _from_lists(options)
+        return curate_lists(
+            options, NAME, "ILSVRC2012 and ILSVRC2010", TREE, IMAGENET_LT, class_of, _flat_val
+        )
     options.allow(NAME, "root", "index", "order", "open_root", "size")
     paths = image_paths(options, NAME, TREE, ("train", "val"))
     drawn = draw_pareto(
@@ -53,20 +55,6 @@ def curate_imagenet_lt(options: CurateOptions) -> Curated:
         seed=options.seed,
         published=IMAGENET_LT.facts,
         remarks=("The released set is one random draw of this distribution: its class sizes differ.",),
-        pack_size=options.size or 256,
-    )
-
-
-def _from_lists(options: CurateOptions) -> Curated:
-    options.allow(NAME, "root", "lists", "index", "open_root", "size")
-    listed, told = released_table(options, class_of)
-    table, root, notes = place(listed, options, NAME, TREE, _flat_val)
-    return Curated(
-        name=NAME,
-        manifest=Manifest.build(table, root, (*told, *notes)),
-        source=f"ILSVRC2012 and ILSVRC2010, {options.root or options.index}",
-        recipe=(f"Exactly the lists in {options.lists}.",),
-        published=IMAGENET_LT.facts,
         pack_size=options.size or 256,
     )
 

@@ -11,7 +11,7 @@ from oltr.data.curate.files import image_paths, training_images
 from oltr.data.curate.open_images import read_open_folder
 from oltr.data.curate.pareto import draw_pareto, same_classes
 from oltr.data.curate.published import PLACES_LT_LISTS, PLACES_LT_PAPER
-from oltr.data.curate.released import place, released_table
+from oltr.data.curate.released import curate_lists
 from oltr.data.lists import list_rows
 from oltr.data.manifest import Manifest
 from oltr.data.wording import Caution
@@ -34,7 +34,8 @@ FILE_LISTS = ("", "filelist_places365-standard", "filelist_places365-challenge",
 def curate_places_lt(options: CurateOptions) -> Curated:
     """With lists those; else Pareto(α = 6) from 4980 to 5, 20 for validation, official val as test."""
     if options.lists is not None:
-        return _from_lists(options)
+        source = "Places365-standard and Places-Extra69"
+        return curate_lists(options, NAME, source, TREE, PLACES_LT_LISTS, class_of, _other_tops)
     options.allow(NAME, "root", "index", "order", "open_root", "size")
     paths = image_paths(options, NAME, TREE, (*TRAIN_TOPS, *VAL_TOPS))
     root = options.image_root
@@ -63,21 +64,6 @@ def curate_places_lt(options: CurateOptions) -> Curated:
         seed=options.seed,
         published=PLACES_LT_PAPER.facts,
         remarks=PLACES_LT_PAPER.remarks,
-        pack_size=options.size or 256,
-    )
-
-
-def _from_lists(options: CurateOptions) -> Curated:
-    options.allow(NAME, "root", "lists", "index", "open_root", "size")
-    listed, told = released_table(options, class_of)
-    table, root, notes = place(listed, options, NAME, TREE, _other_tops)
-    return Curated(
-        name=NAME,
-        manifest=Manifest.build(table, root, (*told, *notes)),
-        source=f"Places365-standard and Places-Extra69, {options.root or options.index}",
-        recipe=(f"Exactly the lists in {options.lists}.",),
-        published=PLACES_LT_LISTS.facts,
-        remarks=PLACES_LT_LISTS.remarks,
         pack_size=options.size or 256,
     )
 

@@ -7,14 +7,40 @@ from pathlib import Path
 
 import pandas as pd
 
-from oltr.data.curate.benchmark import CurateOptions
+from oltr.data.curate.benchmark import Curated, CurateOptions
 from oltr.data.curate.files import existing_root, read_index
+from oltr.data.curate.published import Published
 from oltr.data.lists import find_lists, list_rows
+from oltr.data.manifest import Manifest
 from oltr.data.validate import SPLITS, UNNAMED
 from oltr.data.wording import Caution, count, first_few
 from oltr.errors import UserError
 
 PROGRESS_EVERY = 1000
+
+
+def curate_lists(
+    options: CurateOptions,
+    name: str,
+    source: str,
+    wanted: str,
+    published: Published,
+    class_of: Callable[[str], str],
+    elsewhere: Callable[[str], tuple[str, ...]],
+) -> Curated:
+    """Exactly the listed images; see `released_table` and `place` for the two functions."""
+    options.allow(name, "root", "lists", "index", "open_root", "size")
+    listed, told = released_table(options, class_of)
+    table, root, notes = place(listed, options, name, wanted, elsewhere)
+    return Curated(
+        name=name,
+        manifest=Manifest.build(table, root, (*told, *notes)),
+        source=f"{source}, {options.root or options.index}",
+        recipe=(f"Exactly the lists in {options.lists}.",),
+        published=published.facts,
+        remarks=published.remarks,
+        pack_size=options.size or 256,
+    )
 
 
 def listed_files(folder: Path) -> dict[str, Path]:
