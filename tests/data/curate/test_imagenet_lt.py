@@ -10,7 +10,7 @@ from oltr.data.curate import imagenet_lt as module
 from oltr.data.sources import read_source
 from oltr.data.stats import stats
 from oltr.errors import UserError
-from tests.helpers.pictures import write_picture
+from tests.helpers.pictures import touch, write_picture
 
 WNIDS = ["n00000001", "n00000002", "n00000003"]
 
@@ -18,12 +18,6 @@ WNIDS = ["n00000001", "n00000002", "n00000003"]
 @pytest.fixture
 def toy_size(monkeypatch):
     monkeypatch.setattr(module, "LARGEST", 12)
-
-
-def touch(*paths):
-    for path in paths:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch()
 
 
 def tree(root, flat=False, classes=WNIDS):

@@ -8,6 +8,7 @@ from oltr.data.curate.places_lt import class_of
 from oltr.data.sources import read_source
 from oltr.data.stats import stats
 from oltr.errors import UserError
+from tests.helpers.pictures import touch
 
 SCENES = {"a/airfield": "airfield", "a/arena/hockey": "arena/hockey", "z/zoo": "zoo"}
 
@@ -15,12 +16,6 @@ SCENES = {"a/airfield": "airfield", "a/arena/hockey": "arena/hockey", "z/zoo": "
 @pytest.fixture(autouse=True)
 def toy_size(monkeypatch):
     monkeypatch.setattr(module, "LARGEST", 12)
-
-
-def touch(*paths):
-    for path in paths:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch()
 
 
 def tree(root, top="data_256"):
