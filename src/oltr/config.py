@@ -46,7 +46,8 @@ class StageConfig:
     schedule: Literal["step", "cosine"] = "step"
     drops: dict[int, float] = field(default_factory=dict)  # "step": from this epoch on, this factor
     warmup_epochs: int = 0  # linear, from the first epoch on
-    frozen: tuple[str, ...] = ()  # roles that do not learn (their batch statistics still follow the data)
+    frozen: tuple[str, ...] = ()  # roles that do not learn
+    freeze_statistics: bool = False  # of the frozen roles; else their batch norms still follow the data
 
     def factor(self, epoch: int) -> float:
         """The share of the learning rates in force during `epoch` (from 0)."""

@@ -75,7 +75,8 @@ def test_the_words():
 
 
 def test_training_says_its_input(pack, tmp_path, capsys):
-    fit(tiny_config(epochs=(1, 1)), open_pack(pack).manifest, tmp_path / "run", Console(), FitOptions())
+    on_cpu = FitOptions(accelerator="cpu")
+    fit(tiny_config(epochs=(1, 1)), open_pack(pack).manifest, tmp_path / "run", Console(), on_cpu)
     said = capsys.readouterr().err
     assert "images from a memory-mapped pack: " in said
     assert "images/s read, " in said and "images/s augmented; training on " in said

@@ -11,6 +11,7 @@ from safetensors.torch import load_file
 
 from oltr.engine.run_folder import RunFolder
 from oltr.evaluation.outputs import Outputs
+from tests.helpers.tiny import SMALL_STEPS
 
 # Trains through the command line, and sends itself a signal at the N-th step over both stages.
 STRUCK = """
@@ -49,6 +50,7 @@ def train_words(
         f"stage1.batch_size={batch}",
         "--set",
         f"stage2.batch_size={batch}",
+        *(word for change in SMALL_STEPS for word in ("--set", change)),
         "--cpu",
         "--out",
         str(out),
@@ -59,8 +61,7 @@ def train_words(
 def shared_words(pack: Path, out: Path, *flags: str, method: str = "oltr") -> list[str]:
     """A training that gives the same, up to rounding, however many processes share its batches."""
     # A network without batch statistics: those would differ between half and whole batches.
-    small_steps = ("--set", "stage1.lr=0.02", "--set", "stage1.classifier_lr=0.02")
-    return train_words(pack, out, *small_steps, *flags, method=method, backbone="test_convnext", batch=10)
+    return train_words(pack, out, *flags, method=method, backbone="test_convnext", batch=10)
 
 
 def assert_learned_the_same(one: Path, other: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import time
 from pathlib import Path
 from typing import Any
@@ -11,20 +10,22 @@ import torch
 from timm.layers import convert_sync_batchnorm
 
 from oltr.config import RunConfig
+from oltr.data.augment import Augment
 from oltr.data.feed import batch_size
 from oltr.data.opened import Images
 from oltr.data.samplers import SAMPLERS, generator
 from oltr.data.wording import count
 from oltr.distributed import copy_from_first, rank, wait_for_all
 from oltr.engine.build import build_method, build_network, second_network
+from oltr.engine.checkpoint import CheckpointWriter, snapshot, write_state
 from oltr.engine.console import Console, process_rank
-from oltr.engine.infer import class_means
+from oltr.engine.infer import class_means, collect_outputs
 from oltr.engine.options import FitOptions
 from oltr.engine.run_folder import RunFolder
 from oltr.engine.task import Task
 from oltr.engine.trainer import make_trainer
 from oltr.errors import UserError
-from oltr.files import whole
+from oltr.evaluation.outputs import Outputs
 from oltr.methods import Method
 from oltr.nn.network import Network
 
@@ -46,6 +47,7 @@ class Stages:
         self.console, self.options, self.device = console, options, device
         self.history: list[dict[str, Any]] = []
         self.seconds, self.best = 0.0, -1.0
+        self.writer = CheckpointWriter()
 
     def train(self) -> Network:
         """Both stages; what an earlier call finished is not done again."""
@@ -60,6 +62,7 @@ class Stages:
                 network.load_state_dict(self.folder.load_weights(done))
             else:
                 self._train_stage(stage, network, saved)
+        self.method.finish(network, lambda: self._validation(network))
         if process_rank() == 0:
             self.folder.save_weights(self.folder.model, network.state_dict())
             self.folder.finish(self.seconds)
@@ -167,6 +170,8 @@ class Stages:
                 trainer.fit(task)
             except SystemExit:  # Lightning's answer to Ctrl-C
                 raise KeyboardInterrupt from None
+            finally:
+                self.writer.wait()
         network.to(self.device)
 
     def _begin_stage(self, task: Task) -> None:
@@ -194,20 +199,37 @@ class Stages:
             self.best = overall
             self.folder.save_weights(self.folder.best, task.network.state_dict())
         optimizer = task.optimizers(use_pl_optimizer=False)
+        history = list(self.history)
         state = {
             "stage": task.number,
             "epoch": task.epoch + 1,
             "network": task.network.state_dict(),
             "optimizer": optimizer.state_dict(),  # type: ignore[union-attr]
-            "history": self.history,
+            "history": history,
             "seconds": self.seconds,
             "best": self.best,
         }
-        content = io.BytesIO()
-        torch.save(state, content)
-        with whole(self.folder.last) as part:
-            part.write_bytes(content.getbuffer())
-        self.folder.write_metrics(self.history)
+        copied = snapshot(state)
+
+        def write() -> None:
+            write_state(copied, self.folder.last)
+            self.folder.write_metrics(history)
+
+        self.writer.start(write)
+
+    def _validation(self, network: Network) -> Outputs | None:
+        """What the trained network says of the validation images, if there are any."""
+        if "val" not in self.images:
+            return None
+        network.to(self.device)
+        return collect_outputs(
+            network,
+            self.images["val"],
+            Augment(self.config.data, self.device),
+            self.device,
+            precision=self.config.precision,
+            workers=self.options.workers,
+        )
 
     def _say_sampling(self, number: int) -> None:
         """The sampler in use and how many images of a class an epoch shows."""

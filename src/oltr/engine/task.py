@@ -119,6 +119,10 @@ class Task(LightningModule):
         factor = self.stage.factor(self.epoch)
         for group in self._optimizer.param_groups:
             group["lr"] = group["base_lr"] * factor
+        if self.stage.freeze_statistics:
+            for role in self.stage.frozen:
+                if (part := getattr(self.network, role, None)) is not None:
+                    part.eval()
         self._work.loss_sum.zero_()
         self._began = time.perf_counter()
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from torch import Tensor
 
 from oltr.config import build
+from oltr.evaluation.outputs import Outputs
 from oltr.nn.backbone import Backbone
 from oltr.nn.direct_feature import DirectFeature
 from oltr.nn.heads import LinearHead, Output
@@ -73,6 +74,9 @@ class Method:
 
     def after_step(self, stage: int, network: Network, output: Output, labels: Tensor) -> None:
         """Called after each optimiser step, for what is learned without a gradient."""
+
+    def finish(self, network: Network, validation: Callable[[], Outputs | None]) -> None:
+        """Called after the last stage, for weights that are set by looking at validation images."""
 
 
 METHODS: Registry[type[Method]] = Registry("method")
