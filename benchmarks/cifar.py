@@ -16,16 +16,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from datetime import date
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from record import record
 
 from oltr.data.longtail import exponential_counts
 from oltr.data.manifest import Manifest
 from oltr.data.store import write_pack_from
-from oltr.engine.run_folder import hardware, versions
 
 PER_CLASS = {"val": 10, "test": 100}
 OPEN = 10_000
@@ -88,16 +87,8 @@ def main() -> None:
                 f"{row['median_epoch_seconds']:>10}",
                 flush=True,
             )
-    result = {
-        "date": date.today().isoformat(),
-        "hardware": hardware(),
-        "versions": versions(),
-        "pixels": "made up" if arguments.source is None else arguments.source.name,
-        "changes": arguments.changes,
-        "rows": rows,
-    }
-    if arguments.out is not None:
-        arguments.out.write_text(json.dumps(result, indent=1) + "\n")
+            pixels = "made up" if arguments.source is None else arguments.source.name
+            record(arguments.out, rows, pixels=pixels, changes=arguments.changes)
 
 
 if __name__ == "__main__":

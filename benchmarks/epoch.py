@@ -11,21 +11,19 @@ is the same step without augmentation on one batch again and again.
 from __future__ import annotations
 
 import argparse
-import json
 import tempfile
-from datetime import date
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from record import record
 from step import Measured
 
 from oltr.data.opened import Images
 from oltr.engine.build import build_method, build_network
 from oltr.engine.configure import configure
 from oltr.engine.options import FitOptions, training_device
-from oltr.engine.run_folder import hardware, versions
 from oltr.engine.task import Task
 from oltr.engine.trainer import make_trainer
 
@@ -91,9 +89,7 @@ def main() -> None:
             f"{rate / step_rate:>7.2f}",
             flush=True,
         )
-    result = {"date": date.today().isoformat(), "hardware": hardware(), "versions": versions(), "rows": rows}
-    if arguments.out is not None:
-        arguments.out.write_text(json.dumps(result, indent=1) + "\n")
+        record(arguments.out, rows, device)
 
 
 if __name__ == "__main__":

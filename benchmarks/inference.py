@@ -13,17 +13,15 @@ directly.
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import statistics
 import time
 from collections.abc import Callable
-from datetime import date
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from record import record
 
 from oltr.data.augment import Augment
 from oltr.data.feed import EvalBatches
@@ -32,7 +30,6 @@ from oltr.engine.build import build_method
 from oltr.engine.configure import configure
 from oltr.engine.infer import collect_outputs
 from oltr.engine.precision import autocast
-from oltr.engine.run_folder import hardware, versions
 from oltr.nn.backbone import Backbone
 from oltr.nn.network import Network
 
@@ -141,7 +138,6 @@ def main() -> None:
     parser.add_argument("--image-size", type=int)
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
-    load = os.getloadavg()[0]
     device = torch.device("cpu" if arguments.small or not torch.cuda.is_available() else "cuda:0")
     number, classes, size = (256, 100, 64) if device.type == "cpu" else (50_000, 1_000, 224)
     number, classes = arguments.images or number, arguments.classes or classes
@@ -157,16 +153,7 @@ def main() -> None:
         rows.append(measure(name, classes, images, device))
         cells = [rows[-1][key] for key in COLUMNS.values()]
         print("".join(f"{f'{c:.3f}' if isinstance(c, float) else c:>12}" for c in cells), flush=True)
-    result = {
-        "benchmark": "inference.py",
-        "date": date.today().isoformat(),
-        "hardware": hardware(device),
-        "load_before": round(load, 1),
-        "versions": versions(),
-        "rows": rows,
-    }
-    if arguments.out is not None:
-        arguments.out.write_text(json.dumps(result, indent=1) + "\n")
+        record(arguments.out, rows, device)
 
 
 if __name__ == "__main__":

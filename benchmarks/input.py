@@ -15,13 +15,11 @@ from __future__ import annotations
 
 import argparse
 import io
-import json
 import os
 import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from datetime import date
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -30,6 +28,7 @@ import numpy as np
 import pandas as pd
 import torch
 from PIL import Image
+from record import record
 
 from oltr.config import DataConfig, StageConfig
 from oltr.data.augment import Augment, draw_views
@@ -39,7 +38,6 @@ from oltr.data.opened import Images
 from oltr.data.store import open_pack, write_pack, write_pack_from
 from oltr.engine.configure import configure
 from oltr.engine.input_rate import input_rate
-from oltr.engine.run_folder import hardware, versions
 
 BATCH, ROUNDS = 128, 3
 DIFFERENT = 64  # pictures; the files repeat them
@@ -183,7 +181,6 @@ def main() -> None:
     parser.add_argument("--images", type=int, help="how many files are written")
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
-    load = os.getloadavg()[0]
     device = torch.device("cpu" if arguments.cpu or not torch.cuda.is_available() else "cuda:0")
     number = arguments.images or (512 if device.type == "cpu" else 4_096)
     print(f"{'stage':<36}{'images/s':>12}{'lowest':>12}{'highest':>12}{'said':>12}")
@@ -203,19 +200,8 @@ def main() -> None:
             numbers = (rows[-1]["images_per_second"], min(rates), max(rates))
             shown = "".join(f"{value:>12,}" for value in numbers)
             print(f"{row['stage']:<36}{shown}{'–' if said is None else f'{said:,}':>12}", flush=True)
-    result = {
-        "benchmark": "input.py",
-        "date": date.today().isoformat(),
-        "hardware": hardware(device),
-        "cores": os.cpu_count(),
-        "load_before": round(load, 1),
-        "versions": versions() | {"pillow": metadata.version("pillow")},
-        "images": number,
-        "batch": BATCH,
-        "rows": rows,
-    }
-    if arguments.out is not None:
-        arguments.out.write_text(json.dumps(result, indent=1) + "\n")
+            packages = {"pillow": metadata.version("pillow")}
+            record(arguments.out, rows, device, packages=packages, images=number, batch=BATCH)
 
 
 if __name__ == "__main__":

@@ -13,22 +13,19 @@ from __future__ import annotations
 
 import argparse
 import gc
-import json
 import math
-import os
 import statistics
 import time
 from collections.abc import Callable
-from datetime import date
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from record import record
 from torch import Tensor, nn
 
-from oltr.engine.run_folder import hardware, versions
 from oltr.nn.memory import Memory
 
 try:
@@ -157,7 +154,6 @@ def main() -> None:
     parser.add_argument("--largest", type=int, default=LARGEST, help="10000000 takes 20 GB")
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
-    load = os.getloadavg()[0]
     device = torch.device("cpu" if arguments.cpu or not torch.cuda.is_available() else "cuda:0")
     if device.type == "cpu" and faiss is None:
         print("faiss is not installed (pip install faiss-cpu): only the library's own search is measured")
@@ -174,19 +170,9 @@ def main() -> None:
                 for c, width in zip(cells, (12, 12, 10, 12), strict=True)
             )
             print(f"{number:>10,}  {row['search']:<32}{shown}", flush=True)
+        packages = {} if faiss is None else {"faiss-cpu": metadata.version("faiss-cpu")}
+        record(arguments.out, rows, device, packages=packages, dimensions=DIMS, queries=QUERIES)
         number *= 10
-    result = {
-        "benchmark": "search.py",
-        "date": date.today().isoformat(),
-        "hardware": hardware(device),
-        "load_before": round(load, 1),
-        "versions": versions() | ({} if faiss is None else {"faiss-cpu": metadata.version("faiss-cpu")}),
-        "dimensions": DIMS,
-        "queries": QUERIES,
-        "rows": rows,
-    }
-    if arguments.out is not None:
-        arguments.out.write_text(json.dumps(result, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -13,20 +13,18 @@ from __future__ import annotations
 
 import argparse
 import gc
-import json
 import statistics
 import time
-from datetime import date
 from pathlib import Path
 from typing import Any
 
 import torch
+from record import record
 from torch import Tensor
 
 from oltr.data.feed import TrainBatch
 from oltr.engine.build import build_method
 from oltr.engine.configure import configure
-from oltr.engine.run_folder import hardware, versions
 from oltr.engine.step import Step, Work
 from oltr.engine.task import make_optimizer
 from oltr.nn.backbone import Backbone
@@ -154,9 +152,7 @@ def main() -> None:
             "".join(f"{'–' if c is None else f'{c:.2f}' if isinstance(c, float) else c:>10}" for c in cells),
             flush=True,
         )
-    result = {"date": date.today().isoformat(), "hardware": hardware(), "versions": versions(), "rows": rows}
-    if arguments.out is not None:
-        arguments.out.write_text(json.dumps(result, indent=1) + "\n")
+        record(arguments.out, rows, device)
 
 
 if __name__ == "__main__":
