@@ -142,9 +142,10 @@ class RunFolder:
             problem = error
         raise UserError(f"{file} cannot be read.", str(problem), "train the run again")
 
-    def finish(self, train_seconds: float) -> None:
-        """Note in run.yaml that training is done and how long it took."""
-        self._write_yaml(self.run() | {"finished": True, "train_seconds": round(train_seconds, 3)})
+    def finish(self, train_seconds: float, remark: str | None = None) -> None:
+        """Note in run.yaml that training is done, how long it took, and what the method says at its end."""
+        noted = {"finished": True, "train_seconds": round(train_seconds, 3)}
+        self._write_yaml(self.run() | noted | ({"remark": remark} if remark else {}))
 
     def save_weights(self, path: Path, state: dict[str, torch.Tensor]) -> None:
         """Weights as safetensors, whole or not at all."""

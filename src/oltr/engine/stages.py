@@ -29,6 +29,9 @@ from oltr.evaluation.outputs import Outputs
 from oltr.methods import Method
 from oltr.nn.network import Network
 
+# What runs must have in common to share a stage 1, besides their method's first stage and the images.
+STAGE1_SETTINGS = ("backbone", "weights", "data", "stage1", "keep", "precision", "seed")
+
 
 class Stages:
     """One call of `fit`: trains what is not yet trained and keeps the checkpoint up to date."""
@@ -62,10 +65,11 @@ class Stages:
                 network.load_state_dict(self.folder.load_weights(done))
             else:
                 self._train_stage(stage, network, saved)
-        self.method.finish(network, lambda: self._validation(network))
+        if remark := self.method.finish(network, lambda: self._validation(network)):
+            self.console.say(remark)
         if process_rank() == 0:
             self.folder.save_weights(self.folder.model, network.state_dict())
-            self.folder.finish(self.seconds)
+            self.folder.finish(self.seconds, remark)
         return network
 
     def _finished(self, stage: int) -> Path | None:
@@ -88,8 +92,7 @@ class Stages:
         assert self.options.stage1_from is not None
         other = RunFolder(self.options.stage1_from)
         theirs, ours = other.config(), self.config
-        same = ("backbone", "weights", "data", "stage1", "keep", "precision", "seed")
-        wrong = [name for name in same if getattr(theirs, name) != getattr(ours, name)]
+        wrong = [name for name in STAGE1_SETTINGS if getattr(theirs, name) != getattr(ours, name)]
         if build_method(theirs, self.method.train_counts).first_stage != self.method.first_stage:
             wrong.append("method")
         if process_rank() == 0 and other.run()["data"] != self.folder.run()["data"]:

@@ -75,8 +75,9 @@ class Method:
     def after_step(self, stage: int, network: Network, output: Output, labels: Tensor) -> None:
         """Called after each optimiser step, for what is learned without a gradient."""
 
-    def finish(self, network: Network, validation: Callable[[], Outputs | None]) -> None:
-        """Called after the last stage, for weights that are set by looking at validation images."""
+    def finish(self, network: Network, validation: Callable[[], Outputs | None]) -> str | None:
+        """Called after the last stage, for weights set by looking at validation images; says what was set."""
+        return None
 
 
 METHODS: Registry[type[Method]] = Registry("method")

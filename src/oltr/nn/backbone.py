@@ -27,6 +27,7 @@ class Backbone(nn.Module):
     def __init__(self, name: str, image_size: int, weights: str | None = None):
         super().__init__()
         self.net = _create(name, image_size, pretrained=weights == "pretrained")
+        self.pretrained = weights is not None
         if weights not in (None, "pretrained"):
             load_weights(self.net, Path(str(weights)))
         self.channels = int(self.net.num_features)

@@ -1,0 +1,77 @@
+"""Several experts on one backbone, taught to differ."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from oltr.errors import UserError
+from oltr.losses.balanced_softmax import balanced_softmax_loss
+from oltr.methods.base import METHODS, Method, MethodInfo
+from oltr.nn.backbone import Backbone
+from oltr.nn.class_counts import counts_of, keep_counts
+from oltr.nn.direct_feature import DirectFeature
+from oltr.nn.expert_head import ExpertHead
+from oltr.nn.expert_stages import give_experts
+from oltr.nn.heads import Output
+from oltr.nn.network import Network
+
+
+@dataclass(frozen=True)
+class ExpertsSettings:
+    experts: int
+    logit_scale: float  # of the cosine classifiers
+    diversity: float  # λ
+    temperature: float  # of the softmax in which experts are compared
+
+    def __post_init__(self) -> None:
+        if self.experts < 1:
+            raise UserError(f"settings.experts is {self.experts}.", "It should be at least 1.")
+
+
+@METHODS.register("experts")
+class Experts(Method):
+    """Each expert has its own last stage and classifier; all learn from every image, from the start."""
+
+    Settings = ExpertsSettings
+    info = MethodInfo(
+        title="Diverse experts (after RIDE)",
+        summary="Last stages and classifiers that share a backbone, taught to differ, their logits averaged",
+        paper="Wang et al., Long-tailed Recognition by Routing Diverse Distribution-Aware Experts, ICLR 2021",
+        year=2021,
+        changes="balanced softmax (logit-adjusted cross-entropy), not LDAM; experts of full width that "
+        "share all stages except the last; one temperature for all classes; divergence from the mean of "
+        "the experts' probabilities, which is bounded; no routing and no distillation",
+    )
+
+    @property
+    def first_stage(self) -> str:  # type: ignore[override]
+        return str(self.settings)  # all of them shape it
+
+    def first(self, backbone: Backbone) -> Network:
+        s, dims = self.settings, backbone.channels
+        give_experts(backbone, s.experts, self.image_size)
+        head = ExpertHead(s.experts, dims, self.num_classes, s.logit_scale)
+        return keep_counts(Network(backbone, DirectFeature(backbone.channels), head), self.train_counts)
+
+    def loss(self, stage: int, network: Network, output: Output, labels: Tensor) -> dict[str, Tensor]:
+        head, _ = network.head, output.all_logits  # says so where the classes are too many for E×B×K
+        assert isinstance(head, ExpertHead)
+        logits = head.expert_logits(output.direct_feature)
+        every = logits.flatten(0, 1), labels.repeat(len(logits))
+        return {
+            "cross_entropy": balanced_softmax_loss(*every, counts_of(network)),
+            "diversity": -self.settings.diversity * divergence(logits / self.settings.temperature),
+        }
+
+
+def divergence(logits: Tensor) -> Tensor:
+    """Mean over experts and images of KL(p_e ‖ p̄), p = softmax(logits), p̄ = mean_e p_e: E×B×K → a scalar.
+
+    It is at most log E: however far apart the experts are, the gain from it ends there.
+    """
+    log_p = logits.log_softmax(dim=2)
+    log_mean = log_p.logsumexp(dim=0) - math.log(len(log_p))
+    return (log_p.exp() * (log_p - log_mean)).sum(dim=2).mean()
