@@ -1,0 +1,56 @@
+"""Weights for rare classes from a generator that practises on common ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from oltr.methods.base import METHODS, Method, MethodInfo
+from oltr.nn.common_classes import common_classes
+from oltr.nn.episode import make_episode
+from oltr.nn.generated_head import GeneratedHead
+from oltr.nn.heads import LinearHead
+from oltr.nn.network import Network, Output
+
+
+@dataclass(frozen=True)
+class FslwfSettings:
+    least_images: int  # of a class that keeps its own weight
+    scale: float  # of the cosines at the start, in the classifier and in the attention
+    posing: float  # share of a batch's classes that pose as new
+    supports: int  # images of a posing class that its weight is made from, at most
+
+
+@METHODS.register("fslwf")
+class Fslwf(Method):
+    """Stage 1 the plain model; stage 2, on its fixed features, cosine weights and a generator of more."""
+
+    Settings = FslwfSettings
+    info = MethodInfo(
+        title="FSLwF",
+        summary="Attention over the weights of common classes generates those of rare ones",
+        paper="Gidaris and Komodakis, Dynamic Few-Shot Visual Learning without Forgetting, CVPR 2018",
+        year=2018,
+        changes="features from the plain model, about their middle where the paper leaves out the last ReLU; "
+        "rare classes in place of new ones, their class mean the one support; keys start as the weights",
+    )
+
+    def second(self, first: Network) -> Network:
+        assert isinstance(first.head, LinearHead)
+        common = common_classes(self.train_counts, self.settings.least_images)
+        head = GeneratedHead(first.head.classifier.weight.detach(), common, self.settings.scale)
+        return Network(first.backbone, first.direct_feature, head)
+
+    def begin(self, stage: int, network: Network, class_means: Callable[[], Tensor]) -> None:
+        if isinstance(network.head, GeneratedHead):
+            network.head.start_from(class_means())
+
+    def loss(self, stage: int, network: Network, output: Output, labels: Tensor) -> dict[str, Tensor]:
+        if not isinstance(network.head, GeneratedHead):
+            return super().loss(stage, network, output, labels)
+        drawn = torch.rand(len(labels), device=labels.device) < self.settings.posing
+        episode = make_episode(labels, drawn, self.settings.supports)
+        return {"cross_entropy": episode.cross_entropy(network.head.pose(output, episode))}

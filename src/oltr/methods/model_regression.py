@@ -1,0 +1,94 @@
+"""Classifiers of rare classes, regressed from what their few images give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from oltr.methods.base import METHODS, Method, MethodInfo
+from oltr.nn.common_classes import common_classes
+from oltr.nn.episode import make_episode
+from oltr.nn.heads import LinearHead
+from oltr.nn.network import Network, Output
+from oltr.nn.regressed_head import RegressedHead
+from oltr.nn.regressors import Regressor, level
+
+
+@dataclass(frozen=True)
+class RegressionSettings:
+    least_images: int  # of a class that keeps its own row
+    supports: int  # images of a class in the batch that its few-shot row is made from, at most
+    levels: int  # few-shot rows as of 1, 2, 4 ... 2^(levels − 1) images are practised
+    cross_entropy_weight: float  # λ
+
+
+@METHODS.register("model-regression")
+class ModelRegression(Method):
+    """Stage 1 the plain model; stage 2 learns T: the row that a few images give → the row r* that many gave.
+
+    L = mean over the batch's common classes of ‖T(r⁰) − r*‖² + λ · cross-entropy of the queries, under the
+    classifier with rows T(r⁰) for the classes in the batch.
+    """
+
+    Settings = RegressionSettings
+    info = MethodInfo(
+        title="Model regression",
+        summary="A small network turns few-shot classifiers into many-shot ones",
+        paper="Wang and Hebert, Learning to Learn: Model Regression Networks for Easy Small Sample Learning, "
+        "ECCV 2016",
+        year=2016,
+        changes="few-shot classifiers are mean features with the spread of 1 to 64 images, made anew in each "
+        "batch; the paper trains SVMs. Softmax cross-entropy for the hinge loss; two layers",
+    )
+
+    def regressor(self, dims: int) -> nn.Module:
+        """T on rows of D+1 numbers."""
+        return Regressor(dims)
+
+    def second(self, first: Network) -> Network:
+        assert isinstance(first.head, LinearHead)
+        common = common_classes(self.train_counts, self.settings.least_images)
+        regressor = self.regressor(first.direct_feature.dims + 1)
+        head = RegressedHead(first.head.classifier, common, self.train_counts, regressor)
+        return Network(first.backbone, first.direct_feature, head)
+
+    def begin(self, stage: int, network: Network, class_means: Callable[[], Tensor]) -> None:
+        if isinstance(network.head, RegressedHead):
+            network.head.start_from(class_means())
+
+    def loss(self, stage: int, network: Network, output: Output, labels: Tensor) -> dict[str, Tensor]:
+        head, direct = network.head, output.direct_feature
+        if not isinstance(head, RegressedHead):
+            return super().loss(stage, network, output, labels)
+        episode = make_episode(labels, torch.ones_like(labels, dtype=torch.bool), self.settings.supports)
+        shots = draw_shots(head.counts[labels], self.settings.levels)
+        means = as_of(shots, episode.means(direct), episode.shots, head.class_means[labels])
+        rows = head.regress(means, shots)
+        logits = episode.overwrite(output.all_logits, head.scores(direct, rows))
+        known = episode.row & head.common[labels]
+        errors = torch.where(known, (rows - head.rows[labels]).square().sum(dim=1), 0)
+        return {
+            "cross_entropy": self.settings.cross_entropy_weight * episode.cross_entropy(logits),
+            "regression": errors.sum() / known.sum().clamp(min=1),
+        }
+
+
+def draw_shots(counts: Tensor, levels: int) -> Tensor:
+    """k = 2^i with i at random below `levels`, for a class of n ≥ 2 images with 2k ≤ n: B → B.
+
+    With k nearer to n the few-shot row would know the queries: they have a part in their class mean.
+    """
+    highest = level(counts // 2, levels)
+    return 2 ** (torch.rand(len(counts), device=counts.device) * (highest + 1)).long()
+
+
+def as_of(shots: Tensor, means: Tensor, images: Tensor, class_means: Tensor) -> Tensor:
+    """Means of `images` many as far from the class mean as those of `shots` many are: B, B×D, B, B×D → B×D.
+
+    c + √(images / shots) (m − c): the variance about c is that of a mean of `shots` images, of which a batch
+    need not hold so many.
+    """
+    return class_means + (images / shots).sqrt()[:, None] * (means - class_means)
