@@ -17,17 +17,19 @@ from oltr.data.manifest import Manifest
 from oltr.data.sources import read_source
 from oltr.engine.configure import configure
 from oltr.engine.console import Console
-from oltr.engine.evaluate_run import best_device, cached_outputs, load_network, make_report, outputs_on
+from oltr.engine.evaluate_run import make_report
 from oltr.engine.options import FitOptions
 from oltr.engine.predict import image_paths, predict
+from oltr.engine.prepare_score import prepared_score
+from oltr.engine.read_outputs import outputs_on
 from oltr.engine.run_folder import RunFolder
+from oltr.engine.run_outputs import best_device, cached_outputs, kept_outputs, load_network
 from oltr.engine.train_run import train_run
 from oltr.errors import UserError
-from oltr.evaluation.outputs import Outputs
 from oltr.evaluation.report import Report
 from oltr.files import whole
 from oltr.methods import METHODS
-from oltr.openset.scores import SCORES
+from oltr.openset import SCORES
 from oltr.openset.threshold import settle_threshold
 
 
@@ -89,12 +91,11 @@ class Recognizer:
     def evaluate(self, source: str | Path | None = None) -> Report:
         """Metrics on the test and open images of a source, read anew; without one, on those of training,
         from the outputs that were kept."""
-        folder = self._folder()
-        if source is None:
-            outputs = cached_outputs(folder)
-        else:
-            outputs = outputs_on(folder, read_source(source), Console(quiet=not self.verbose))
-        return make_report(folder, outputs, self.score_, threshold=self.threshold_)
+        folder, console = self._folder(), Console(quiet=not self.verbose)
+        manifest = None if source is None else read_source(source)
+        outputs = cached_outputs(folder) if manifest is None else outputs_on(folder, manifest, console)
+        prepared = prepared_score(folder, self._score, outputs, manifest, console)
+        return make_report(folder, outputs, prepared, threshold=self.threshold_)
 
     def predict(self, images: Sequence[str | Path] | str | Path) -> pd.DataFrame:
         """One row per image file: its likeliest class, unknown or not; a folder stands for all images below.
@@ -103,8 +104,8 @@ class Recognizer:
         `error` and nothing in the other columns.
         """
         config = self._folder().config()
-        score = SCORES[self.score_]
-        return predict(self.network_, config, self.classes_, image_paths(images), score, self.threshold_)
+        paths = image_paths(images)
+        return predict(self.network_, config, self.classes_, paths, self._score, self.threshold_)
 
     def save(self, path: str | Path) -> Recognizer:
         """Keep the run at `path`, for `Recognizer.load` and the command line."""
@@ -164,14 +165,13 @@ class Recognizer:
     def _open(self, path: Path) -> None:
         """Take over a finished run: network, classes and the threshold that the validation images give."""
         folder = RunFolder(path)
-        score = self.score or METHODS[folder.config().method].score
-        file = folder.outputs / "val.safetensors"
-        known = Outputs.load(file) if self.unknown_rate is not None and file.is_file() else None
-        rate = None if known is None else self.unknown_rate
-        threshold = settle_threshold(SCORES[score], known, None, rate)
+        known = kept_outputs(folder, ["val"]) if self.unknown_rate is not None else {}
+        score, read = prepared_score(folder, self.score, known, console=Console(quiet=not self.verbose))
+        rate = self.unknown_rate if known else None
+        threshold = settle_threshold(score, read.get("val"), None, rate)
         self.network_ = load_network(folder).to(best_device())
         self.classes_ = [entry["name"] for entry in folder.classes()]
-        self.folder_, self.score_, self.threshold_ = folder, score, threshold
+        self.folder_, self._score, self.score_, self.threshold_ = folder, score, score.name, threshold
 
     def _note_decision(self, path: Path) -> None:
         """In run.yaml, for `load`: by what images are called unknown."""

@@ -62,7 +62,7 @@ def test_version(oltr):
         ("train --methd=plain photos", "did you mean --method?"),
         ("evaluate runs/x --treshold 0.3", "did you mean --threshold?"),
         ("doctor --frobnicate", "Try: oltr doctor --help"),
-        ("train photos --method olt", "did you mean oltr?"),
+        ("train photos --method olt", "did you mean oltr"),
         ("train photos --backbone resnet_50", "did you mean resnet50"),
         ("train photos --backbone qqqqqq", "in all)"),
         ("train photos --recipe glyph", "did you mean glyphs?"),

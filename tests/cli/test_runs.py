@@ -36,6 +36,37 @@ def test_evaluate_on_a_source_changes_nothing(oltr, run, pack):
     assert before == {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
 
 
+def test_scores_that_read_images(oltr, run, pack, tmp_path):
+    rate = ("--unknown-rate", "0.2", "--json")
+    for name in ("knn", "mahalanobis", "vim", "openmax", "odin"):
+        said = oltr("evaluate", run, "--score", name, *rate)
+        assert said.code == 0 and json.loads(said.out)["open"]["score"] == name, said.err
+        assert ("training images once" in said.err) == (name == "knn")  # the first that needs them
+    kept = sorted(str(file.relative_to(run / "outputs")) for file in (run / "outputs").rglob("*.safetensors"))
+    changed = [f"odin-T1000-e0.0014/{split}.safetensors" for split in ("open", "test", "val")]
+    assert kept == sorted([*changed, *(f"{split}.safetensors" for split in ("open", "test", "train", "val"))])
+    assert json.loads(oltr("evaluate", run, "--score", "openmax", "--json").out)["open"]["threshold"] == 0.5
+
+
+def test_scores_when_the_images_have_moved(oltr, run, pack, tmp_path):
+    text = (run / "run.yaml").read_text()
+    (run / "run.yaml").write_text(text.replace(f"source: {pack}", f"source: {tmp_path / 'gone.pack'}"))
+    for name in ("knn", "odin"):
+        asked = ("evaluate", run, "--score", name, "--unknown-rate", "0.2")
+        oltr(*asked).refused("was trained on are needed", "gone.pack", "--source SOURCE")
+        report = (run / "report.json").read_bytes()
+        assert oltr(*asked, "--source", pack).code == 0
+        assert (run / "report.json").read_bytes() == report
+        assert oltr(*asked).code == 0  # its outputs are kept by now
+
+
+def test_a_score_without_a_threshold_is_refused_before_images_are_read(oltr, run):
+    for name in ("knn", "odin", "energy"):
+        oltr("evaluate", run, "--score", name).refused("no default threshold", "--unknown-rate 0.05")
+    oltr("evaluate", run, "--score", "vim", "--unknown-rate", "7").refused("between 0 and 1")
+    assert not (run / "outputs" / "train.safetensors").exists()
+
+
 def test_evaluate_shows_tables(oltr, run):
     said = oltr("evaluate", run, "--per-class", "3", "--markdown")
     assert said.out.count("|:--|") == 2 and "3 of 6 classes" in said.out
@@ -114,7 +145,12 @@ def test_listings(oltr):
     assert methods.code == recipes.code == 0
     assert all(name in methods.out for name in ("plain", "class-aware", "oltr", "oltr-paper", "reachability"))
     assert all(name in recipes.out for name in ("photos", "glyphs", "imagenet-lt"))
-    assert set(json.loads(oltr("methods", "--json").out)) == {"methods", "scores"}
+    listed = json.loads(oltr("methods", "--json").out)
+    assert set(listed) == {"methods", "scores"} and all(name in methods.out for name in listed["scores"])
+    assert listed["scores"]["softmax"].items() >= {"higher_is_known": True, "threshold": 0.1}.items()
+    assert listed["scores"]["openmax"]["year"] == 2016 and "Bendale" in methods.out
+    needs = {name: score["needs"] for name, score in listed["scores"].items()}
+    assert (needs["energy"], needs["knn"], needs["odin"]) == ("outputs", "training outputs", "images")
     assert "glyphs" in json.loads(oltr("recipes", "--json").out)
     assert "stage1" in oltr("recipes", "imagenet-lt").out
 

@@ -28,9 +28,9 @@ def evaluate(
     """Measure a run again, from its cached outputs (its report.json is rewritten), or on another source.
 
     Args:
-        source: other data with the run's classes: images are read and nothing in the run is changed
+        source: other data with the run's classes: images are read, the run's report stays as it is
         score: what calls an image unknown (`oltr methods` lists them); the method's own unless given
-        threshold: where the score divides known from unknown; 0.1 for softmax unless given
+        threshold: where the score divides known from unknown; 0.1 for softmax, 0.5 for openmax unless given
         unknown_rate: instead, choose it so that this share of known validation images is called unknown
         shots: where the shot groups end; as the run was trained unless given
         per_class: also show this many of the worst classes
@@ -45,13 +45,15 @@ def evaluate(
         raise UserError(f"--per-class {per_class} is negative.", try_this="--per-class 10")
     if root is not None and source is None:
         raise UserError("--root was given without a --source.", try_this="--source SOURCE --root DIR")
-    folder = RunFolder(run)
+    folder, console = RunFolder(run), Console()
+    manifest = None
     if source is None:
         outputs = cached_outputs(folder)
     else:
         folder.run()
-        outputs = outputs_on(folder, read_source(source, root), Console())
-    report = make_report(folder, outputs, score, threshold, unknown_rate, shots)
+        manifest = read_source(source, root)
+        outputs = outputs_on(folder, manifest, console)
+    report = make_report(folder, outputs, score, threshold, unknown_rate, shots, manifest, console)
     if source is None:
         report.save(folder.report)
     if as_json:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
 from oltr.cli.options import Json, print_json
+
+if TYPE_CHECKING:
+    from oltr.methods import MethodInfo
+    from oltr.openset import ScoreInfo
 
 
 def methods(as_json: Json = False) -> None:
@@ -14,22 +18,34 @@ def methods(as_json: Json = False) -> None:
     import dataclasses
 
     from oltr.methods import METHODS
-    from oltr.openset.scores import SCORES
+    from oltr.openset import SCORES
 
+    scores = {name: SCORES[name] for name in SCORES}
+    infos = {name: METHODS[name].info for name in METHODS}
     if as_json:
-        infos = {name: dataclasses.asdict(METHODS[name].info) for name in METHODS}
-        scores = {
-            name: {"higher_is_known": score.higher_is_known, "threshold": score.default_threshold}
-            for name, score in ((name, SCORES[name]) for name in SCORES)
+        details = {
+            name: {
+                "higher_is_known": score.higher_is_known,
+                "threshold": score.default_threshold,
+                "needs": score.needs,
+                **dataclasses.asdict(score.info),
+            }
+            for name, score in scores.items()
         }
-        print_json({"methods": infos, "scores": scores})
+        described = {name: dataclasses.asdict(info) for name, info in infos.items()}
+        print_json({"methods": described, "scores": details})
         return
-    for name in METHODS:
-        info = METHODS[name].info
-        print(f"{name:<14} {info.summary}\n{'':<14} {info.paper}")
-        if info.changes:
-            print(f"{'':<14} here: {info.changes}")
-    print("\nscores: " + ", ".join(SCORES))
+    for name, info in infos.items():
+        _tell(name, info)
+    print("\nscores: what calls an image unknown, by `oltr evaluate RUN --score NAME`")
+    for name, score in scores.items():
+        _tell(name, score.info)
+
+
+def _tell(name: str, info: MethodInfo | ScoreInfo) -> None:
+    print(f"{name:<14} {info.summary}\n{'':<14} {info.paper}")
+    if info.changes:
+        print(f"{'':<14} here: {info.changes}")
 
 
 def recipes(

@@ -25,6 +25,8 @@ _FIELDS = {
     "reachability": "reachability",
 }
 
+ViewChange = Callable[[Network, Tensor], Tensor]
+
 _ON_THEIR_WAY = 4  # batches whose outputs may still be travelling to the host
 
 
@@ -39,14 +41,18 @@ def collect_outputs(
     batch_size: int = 256,
     workers: int = 0,
     progress: Callable[[int, int], None] | None = None,
+    change: ViewChange | None = None,
 ) -> Outputs:
-    """What the network says of every image of a split, in order; processes share the work."""
+    """What the network says of every image of a split, in order; processes share the work.
+
+    `change` alters a batch of views before the network sees it.
+    """
     network.eval()
     batches = EvalBatches(images, augment, batch_size, device, workers)
     collected = _Collected(len(batches.indices), device)
-    for number, (pixels, _) in enumerate(batches):
+    for number, (views, _) in enumerate(batches):
         with autocast(device, precision):
-            collected.add(network(pixels))
+            collected.add(network(views if change is None else change(network, views)))
         if progress:
             progress(min((number + 1) * batch_size * world_size(), len(images)), len(images))
     mine = {"labels": torch.from_numpy(images.labels[batches.indices]), **collected.rows()}

@@ -17,10 +17,12 @@ from oltr.data.augment import Augment
 from oltr.data.folders import find_images
 from oltr.data.images import UnreadableImage, read_image
 from oltr.data.opened import Images
-from oltr.engine.infer import collect_outputs
+from oltr.engine.infer import ViewChange, collect_outputs
+from oltr.engine.prepare_score import view_change
 from oltr.errors import UserError
+from oltr.evaluation.outputs import Outputs
 from oltr.nn.network import Network
-from oltr.openset.scores import Score
+from oltr.openset import Score
 
 COLUMNS = {
     "path": "object",
@@ -95,12 +97,17 @@ def _judge(
     """Predictions for decoded images n×S×S×3, one by one."""
     count, device = len(pixels), next(network.parameters()).device
     images = Images(pixels.shape[1], np.full(count, -1), np.arange(count), torch.from_numpy(pixels))
-    outputs = collect_outputs(
-        network, images, Augment(config.data, device), device, precision=config.precision
-    )
+    change = view_change(score, config.data)
+
+    def said(change: ViewChange | None) -> Outputs:
+        augment = Augment(config.data, device)
+        return collect_outputs(network, images, augment, device, precision=config.precision, change=change)
+
+    outputs = said(None)
+    read = outputs if change is None else said(change)
     probabilities, labels = outputs.probabilities().topk(2, dim=1)
-    unknown = score.is_unknown(score.value(outputs), threshold)
-    unknown_score, reachability = score.unknown_score(outputs), outputs.reachability
+    unknown = score.is_unknown(score.value(read), threshold)
+    unknown_score, reachability = score.unknown_score(read), outputs.reachability
     for i in range(count):
         yield {
             "label": classes[int(labels[i, 0])],

@@ -15,7 +15,7 @@ from oltr.evaluation.fmeasure import f_measure, f_measure_2019
 from oltr.evaluation.outputs import OPEN, Outputs
 from oltr.evaluation.report import SCHEMA, Report
 from oltr.evaluation.shots import shot_groups, shot_sizes
-from oltr.openset.scores import SCORES, Score
+from oltr.openset import SCORES, Score
 from oltr.openset.threshold import settle_threshold
 
 
@@ -26,7 +26,8 @@ def evaluate(
     *,
     method: str,
     backbone: str,
-    score: str = "softmax",
+    score: str | Score = "softmax",
+    read: Mapping[str, Outputs] | None = None,
     threshold: float | None = None,
     unknown_rate: float | None = None,
     shots: str = "standard",
@@ -35,9 +36,17 @@ def evaluate(
 ) -> Report:
     """The report of a run from its outputs on `test`, on `open` when there are open images, and on `val` when
     an unknown rate is to be met; `expect` is a published row in the report's own shape: {"closed": {..},
-    "open": {..}, "source": ".."}, fractions."""
+    "open": {..}, "source": ".."}, fractions. `read` are the outputs that the score reads where these are
+    others, of the same images: predictions come from `outputs` all the same."""
     _check(outputs, class_names, train_counts)
-    chosen = SCORES[score]
+    chosen = SCORES[score] if isinstance(score, str) else score
+    if chosen.needs == "images" and read is None:
+        raise UserError(
+            f"The score {chosen.name!r} reads outputs of images that it has changed.",
+            "These are outputs of the images themselves.",
+            "oltr evaluate, which makes them; or another score",
+        )
+    read = outputs if read is None else read
     test, unseen = outputs["test"], outputs.get("open")
     groups = shot_groups(train_counts, shots)
     predictions = test.logits.argmax(dim=1)
@@ -52,13 +61,13 @@ def evaluate(
         "closed": {**group_means(accuracy, groups), "macro_f1": mean(f1)},
     }
     if unseen or threshold is not None or unknown_rate is not None:  # a wrong wish is told in either case
-        line = settle_threshold(chosen, outputs.get("val"), threshold, unknown_rate)
+        line = settle_threshold(chosen, read.get("val"), threshold, unknown_rate)
     if unseen:
         data["open"] = {
-            "score": score,
+            "score": chosen.name,
             "threshold": line,
             "unknown_rate": unknown_rate,
-            **_open_numbers(test, unseen, chosen, line, groups),
+            **_open_numbers(test, unseen, chosen, (read["test"], read["open"]), line, groups),
         }
     columns = zip(class_names, train_counts, accuracy.tolist(), f1.tolist(), strict=True)
     data["per_class"] = [
@@ -69,16 +78,20 @@ def evaluate(
 
 
 def _open_numbers(
-    test: Outputs, unseen: Outputs, score: Score, threshold: float, groups: np.ndarray
+    test: Outputs,
+    unseen: Outputs,
+    score: Score,
+    read: tuple[Outputs, Outputs],
+    threshold: float,
+    groups: np.ndarray,
 ) -> dict[str, float | None]:
     """What changes once images may be called unknown; a known image so called counts as wrong."""
     closed_predictions = test.logits.argmax(dim=1)
-    rejected = score.is_unknown(score.value(test), threshold)
-    caught = score.is_unknown(score.value(unseen), threshold)
+    rejected, caught = (score.is_unknown(score.value(part), threshold) for part in read)
     predictions = closed_predictions.masked_fill(rejected, OPEN)
     every_prediction = torch.cat([predictions, unseen.logits.argmax(dim=1).masked_fill(caught, OPEN)])
     every_label = torch.cat([test.labels, unseen.labels])
-    sides = score.unknown_score(test), score.unknown_score(unseen)
+    sides = score.unknown_score(read[0]), score.unknown_score(read[1])
     return {
         **group_means(per_class_accuracy(predictions, test.labels, len(groups)), groups),
         "unknown_recall": float(caught.double().mean()),

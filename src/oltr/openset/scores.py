@@ -1,24 +1,42 @@
-"""How unfamiliar an image looks, read from cached outputs: a number per image and a side of a threshold."""
+"""The contract of a score: how unfamiliar an image looks, as a number and a side of a threshold."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from copy import copy
+from dataclasses import dataclass
+from typing import ClassVar, Generic, Literal, TypeVar
+from weakref import WeakKeyDictionary
 
-import torch
 from torch import Tensor
 
 from oltr.errors import UserError
-from oltr.evaluation.outputs import Outputs
+from oltr.evaluation.outputs import OPEN, Outputs
 from oltr.registry import Registry
+
+Learned = TypeVar("Learned")
+AnyScore = TypeVar("AnyScore", bound="type[Score]")
+
+
+@dataclass(frozen=True)
+class ScoreInfo:
+    """Where a score comes from and what it looks at, for `oltr methods`, the docs and the tests."""
+
+    title: str
+    summary: str
+    paper: str
+    year: int
+    changes: str = ""  # what we do differently from the paper, and why
 
 
 class Score(ABC):
     """A number per image, with the side of a threshold on which the image is called unknown."""
 
     name: ClassVar[str]
+    info: ClassVar[ScoreInfo]
     higher_is_known: ClassVar[bool]
     default_threshold: ClassVar[float | None] = None  # None: there is no number that suits every data set
+    needs: ClassVar[Literal["outputs", "training outputs", "images"]] = "outputs"
 
     @abstractmethod
     def value(self, outputs: Outputs) -> Tensor:
@@ -34,38 +52,54 @@ class Score(ABC):
         return values < threshold if self.higher_is_known else values > threshold
 
 
-class Softmax(Score):
-    """Largest softmax probability; the paper calls an image unknown when it is below 0.1."""
+class FittedScore(Score, Generic[Learned]):
+    """A score that first looks at the training images: `fit` gives a copy of it that has."""
 
-    name = "softmax"
-    higher_is_known = True
-    default_threshold = 0.1
+    needs = "training outputs"
+    learned: Learned | None = None
+    _found: WeakKeyDictionary[Outputs, Tensor]  # a report asks for the same values several times
 
-    def value(self, outputs: Outputs) -> Tensor:
-        # In float32 a sure network gives exactly 1 to many images, and their order is lost. In parts,
-        # because a float64 copy of all N×K logits may not fit.
-        return torch.cat([part.double().softmax(dim=1).amax(dim=1) for part in outputs.logits.split(4096)])
+    @abstractmethod
+    def learn(self, training: Outputs) -> Learned:
+        """What is kept of the training images."""
 
-    def unknown_score(self, outputs: Outputs) -> Tensor:
-        return 1 - self.value(outputs)
+    @abstractmethod
+    def compare(self, outputs: Outputs, learned: Learned) -> Tensor:
+        """The value of each image beside what was learned, N float64."""
 
-
-class Reachability(Score):
-    """γ = min_i ‖v_direct − c_i‖₂, the distance to the nearest centroid of the memory; small is familiar."""
-
-    name = "reachability"
-    higher_is_known = False
-
-    def value(self, outputs: Outputs) -> Tensor:
-        if outputs.reachability is None:
+    def fit(self, training: Outputs) -> FittedScore[Learned]:
+        """This score, having seen the outputs of the training images (centre-cropped, not augmented)."""
+        if len(training) == 0 or bool((training.labels == OPEN).any()):
             raise UserError(
-                "The score 'reachability' needs a network with a memory.",
-                "The method that made these outputs has none, so there is no distance to a centroid.",
-                "the score softmax, or a method with a memory such as oltr",
+                f"The score {self.name!r} needs outputs of training images of known classes.",
+                "There are none." if len(training) == 0 else "Some of these images have no known class.",
             )
-        return outputs.reachability.double()
+        if not (training.logits.isfinite().all() and training.features.isfinite().all()):
+            raise UserError(
+                "The outputs of the training images hold NaN or infinite values.",
+                "The training of this network probably went astray.",
+            )
+        fitted = copy(self)
+        fitted.learned = self.learn(training)
+        fitted._found = WeakKeyDictionary()
+        return fitted
+
+    def value(self, outputs: Outputs) -> Tensor:
+        if self.learned is None:
+            raise UserError(
+                f"The score {self.name!r} has not seen the training images yet.",
+                "It compares an image with what the network said of those.",
+                "its fit(training outputs), which `oltr evaluate` does by itself",
+            )
+        if outputs not in self._found:
+            self._found[outputs] = self.compare(outputs, self.learned)
+        return self._found[outputs]
 
 
 SCORES: Registry[Score] = Registry("score")
-for _score in (Softmax(), Reachability()):
-    SCORES.register(_score.name)(_score)
+
+
+def register(score: AnyScore) -> AnyScore:
+    """Class decorator that files a score under its name."""
+    SCORES.register(score.name)(score())
+    return score

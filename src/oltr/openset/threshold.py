@@ -15,12 +15,7 @@ def choose_threshold(score: Score, validation: Outputs | None, unknown_rate: flo
     With n values sorted from least to most familiar and k = ⌊rate · n⌋ it is the value at place k: an image
     on the threshold is known, so k images, or fewer when some share that value, lie beyond it.
     """
-    if not 0 < unknown_rate < 1:
-        raise UserError(
-            f"The unknown rate must lie between 0 and 1; got {unknown_rate}.",
-            "It is the share of known validation images that may be called unknown.",
-            "0.05",
-        )
+    _check_rate(unknown_rate)
     known = score.value(validation)[validation.labels != OPEN] if validation is not None else None
     if known is None or len(known) == 0:
         raise UserError(
@@ -38,26 +33,43 @@ def choose_threshold(score: Score, validation: Outputs | None, unknown_rate: flo
     return float(known.sort(descending=not score.higher_is_known).values[allowed])
 
 
-def settle_threshold(
-    score: Score, validation: Outputs | None, threshold: float | None, unknown_rate: float | None
-) -> float:
-    """The threshold given, else the one that meets the unknown rate, else the score's own default."""
+def check_choice(score: Score, threshold: float | None, unknown_rate: float | None) -> None:
+    """Refuse a wish that no data could fulfil, before any work is done."""
     if threshold is not None and unknown_rate is not None:
         raise UserError(
             "Both a threshold and an unknown rate were given.",
             "The unknown rate chooses the threshold, so only one of them can hold.",
             "--threshold or --unknown-rate, not both",
         )
-    if threshold is not None:
-        if not math.isfinite(threshold):
-            raise UserError(f"The threshold must be a finite number; got {threshold}.")
-        return float(threshold)
+    if threshold is not None and not math.isfinite(threshold):
+        raise UserError(f"The threshold must be a finite number; got {threshold}.")
     if unknown_rate is not None:
-        return choose_threshold(score, validation, unknown_rate)
-    if score.default_threshold is None:
+        _check_rate(unknown_rate)
+    if threshold is None and unknown_rate is None and score.default_threshold is None:
         raise UserError(
             f"The score {score.name!r} has no default threshold.",
             "Its range depends on the network and the data.",
             "--unknown-rate 0.05, or a --threshold of your own",
         )
+
+
+def settle_threshold(
+    score: Score, validation: Outputs | None, threshold: float | None, unknown_rate: float | None
+) -> float:
+    """The threshold given, else the one that meets the unknown rate, else the score's own default."""
+    check_choice(score, threshold, unknown_rate)
+    if threshold is not None:
+        return float(threshold)
+    if unknown_rate is not None:
+        return choose_threshold(score, validation, unknown_rate)
+    assert score.default_threshold is not None
     return score.default_threshold
+
+
+def _check_rate(unknown_rate: float) -> None:
+    if not 0 < unknown_rate < 1:
+        raise UserError(
+            f"The unknown rate must lie between 0 and 1; got {unknown_rate}.",
+            "It is the share of known validation images that may be called unknown.",
+            "0.05",
+        )

@@ -1,0 +1,112 @@
+"""What a trained run says of images that are read anew, from its own data or from another source."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from oltr.config import RunConfig
+from oltr.data.images import UnreadableImage
+from oltr.data.manifest import Manifest
+from oltr.data.opened import Images, open_images
+from oltr.data.sources import read_source
+from oltr.data.store import open_pack
+from oltr.engine.console import Console
+from oltr.engine.infer import ViewChange
+from oltr.engine.options import FitOptions
+from oltr.engine.run_folder import RunFolder
+from oltr.engine.run_outputs import SPLITS, best_device, collect, load_network
+from oltr.errors import UserError
+from oltr.evaluation.outputs import Outputs
+
+
+def outputs_on(folder: RunFolder, manifest: Manifest, console: Console) -> dict[str, Outputs]:
+    """Outputs of a trained run on the val, test and open images of another source."""
+    names = [entry["name"] for entry in folder.classes()]
+    splits = [split for split in SPLITS if manifest.sizes()[split]]
+    if "test" not in splits:
+        raise UserError("The source has no test images.", try_this="a source with a test split")
+    strangers = sorted({*manifest.rows("test")["label"], *manifest.rows("val")["label"]} - set(names))
+    if strangers:
+        raise UserError(
+            f"{len(strangers)} of the source's classes are not among the run's.",
+            f"The first: {', '.join(strangers[:5])}",
+            "move their images to the open split",
+        )
+    return read_outputs(folder, manifest, splits, console)
+
+
+def own_manifest(folder: RunFolder) -> Manifest:
+    """The data that a run was trained on, from where they were then."""
+    run = folder.run()
+    source = run.get("source")
+    try:
+        if not source:
+            raise UserError("run.yaml does not tell where they are.")
+        manifest = read_source(source)
+        if manifest.fingerprint() != run["data"]["fingerprint"]:
+            raise UserError(f"{source} holds other images now.")
+    except UserError as problem:
+        raise _images_needed(folder, problem) from None
+    return manifest
+
+
+def own_outputs(
+    folder: RunFolder, splits: Sequence[str], console: Console, change: ViewChange | None = None
+) -> dict[str, Outputs]:
+    """Outputs on the images that the run was trained and measured on, read anew."""
+    try:
+        return read_outputs(folder, own_manifest(folder), splits, console, change)
+    except UnreadableImage as problem:
+        raise _images_needed(folder, problem) from None
+
+
+def _images_needed(folder: RunFolder, problem: UserError) -> UserError:
+    return UserError(
+        f"The images that {folder.path} was trained on are needed.",
+        problem.what,
+        "--source SOURCE, and --root DIR if it needs one: where they are now",
+    )
+
+
+def read_outputs(
+    folder: RunFolder,
+    manifest: Manifest,
+    splits: Sequence[str],
+    console: Console,
+    change: ViewChange | None = None,
+) -> dict[str, Outputs]:
+    """Outputs on those splits of a manifest, labels in the run's class numbering."""
+    config, device = folder.config(), best_device()
+    network = load_network(folder)
+    images = images_for(config, manifest, splits, console)
+    outputs = collect(network, images, config, device, console, FitOptions().workers, splits, change)
+    numbers = {entry["name"]: number for number, entry in enumerate(folder.classes())}
+    translate = torch.tensor([numbers.get(name, -1) for name in manifest.classes] or [-1])
+    return {
+        split: values if split == "open" else _relabelled(values, translate)
+        for split, values in outputs.items()
+    }
+
+
+def images_for(
+    config: RunConfig, manifest: Manifest, splits: Sequence[str], console: Console
+) -> dict[str, Images]:
+    """The images of those splits, open for reading at the size the run learned from."""
+    if manifest.pack is not None and (size := open_pack(manifest.pack).size) != config.data.stored_size:
+        raise UserError(
+            f"{manifest.pack} holds images of {size} px, the run learned from {config.data.stored_size} px.",
+            try_this=f"oltr data pack SOURCE --size {config.data.stored_size}",
+        )
+    with console.progress("reading images") as progress:
+        return open_images(
+            manifest, splits, config.data.stored_size, config.data.image_size, best_device(), progress
+        )
+
+
+def _relabelled(outputs: Outputs, translate: torch.Tensor) -> Outputs:
+    """Labels in the run's class numbering."""
+    return Outputs(
+        outputs.logits, translate[outputs.labels], outputs.features, outputs.embeddings, outputs.reachability
+    )

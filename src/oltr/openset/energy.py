@@ -1,0 +1,32 @@
+"""The free energy of the logits."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from oltr.evaluation.outputs import Outputs
+from oltr.openset.parts import by_parts
+from oltr.openset.scores import Score, ScoreInfo, register
+
+
+def log_sum_exp(outputs: Outputs) -> Tensor:
+    """log Σ_k exp(logits_k), the negative energy at T = 1: N float64."""
+    return by_parts(lambda logits: logits.logsumexp(dim=1), outputs.logits)
+
+
+@register
+class Energy(Score):
+    """−E = T log Σ_k exp(logits_k / T) at T = 1; high is familiar."""
+
+    name = "energy"
+    info = ScoreInfo(
+        title="Energy",
+        summary="The logarithm of the summed exponentials of all logits",
+        paper="Liu et al., Energy-based Out-of-distribution Detection, NeurIPS 2020",
+        year=2020,
+        changes="the negative energy, so that high is familiar; no training with outliers",
+    )
+    higher_is_known = True
+
+    def value(self, outputs: Outputs) -> Tensor:
+        return log_sum_exp(outputs)

@@ -1,0 +1,71 @@
+"""The distance to the nearest class mean, measured by how features scatter within classes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from oltr.evaluation.outputs import Outputs
+from oltr.nn.memory import squared_distances
+from oltr.openset.moments import ROUNDING, class_means, scatter
+from oltr.openset.parts import by_parts
+from oltr.openset.scores import FittedScore, ScoreInfo, register
+
+
+class _Whitened(NamedTuple):
+    whitening: Tensor  # D×D, x ↦ x · whitening has a within-class covariance of the identity
+    means: Tensor  # of the classes that have training images, whitened
+
+
+@register
+class Mahalanobis(FittedScore[_Whitened]):
+    """min_k (v − μ_k)ᵀ Σ⁻¹ (v − μ_k), v = v_direct, μ_k the class means, Σ the covariance within classes.
+
+    Σ is shared by all classes and drawn towards a multiple of the identity, so that it has an inverse with
+    fewer images than dimensions.
+    """
+
+    name = "mahalanobis"
+    info = ScoreInfo(
+        title="Mahalanobis distance",
+        summary="The distance to the nearest class mean, by the covariance within classes",
+        paper="Lee et al., A Simple Unified Framework for Detecting Out-of-Distribution Samples and "
+        "Adversarial Attacks, NeurIPS 2018",
+        year=2018,
+        changes="on the last feature alone, no noise on the input; the covariance is shrunk after Ledoit and "
+        "Wolf (2004), so that few images suffice",
+    )
+    higher_is_known = False
+
+    def learn(self, training: Outputs) -> _Whitened:
+        means, counts = class_means(training.features, training.labels, training.logits.shape[1])
+        means, numbers = means[counts > 0], (counts > 0).cumsum(0) - 1
+        covariance, fourths = scatter(training.features, means, numbers[training.labels])
+        if covariance.trace() <= ROUNDING**2 * means.square().sum(dim=1).mean():
+            # One image per class, say: nothing is known of the scatter, so that every direction is alike.
+            return _Whitened(torch.eye(means.shape[1], dtype=torch.float64), means)
+        factor = torch.linalg.cholesky(shrunk(covariance, fourths, len(training)))
+        whitening = torch.linalg.inv(factor).T
+        return _Whitened(whitening, means @ whitening)
+
+    def compare(self, outputs: Outputs, learned: _Whitened) -> Tensor:
+        whitening, means = learned
+        # From the middle of the means, where squares are small and so is the error of their difference.
+        middle = means.mean(dim=0)
+        return by_parts(
+            lambda x: squared_distances(x @ whitening - middle, means - middle).amin(dim=1), outputs.features
+        )
+
+
+def shrunk(covariance: Tensor, fourths: Tensor, images: int) -> Tensor:
+    """(1 − s) Σ + s μ I with μ = tr Σ / D and Ledoit and Wolf's s, from the mean ‖r‖⁴ of N images: D×D → D×D.
+
+    s = min(1, b / d), b = (mean ‖r‖⁴ − ‖Σ‖²) / N, d = ‖Σ‖² − D μ².
+    """
+    dims, squares, level = len(covariance), covariance.square().sum(), covariance.diagonal().mean()
+    noise, spread = (fourths - squares) / images, squares - dims * level.square()
+    share = 1.0 if noise >= spread else float(noise / spread)
+    share = max(share, 1e-6)  # a direction without any scatter needs some
+    return (1 - share) * covariance + share * level * torch.eye(dims, dtype=covariance.dtype)

@@ -1,0 +1,25 @@
+"""The largest logit."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from oltr.evaluation.outputs import Outputs
+from oltr.openset.scores import Score, ScoreInfo, register
+
+
+@register
+class MaxLogit(Score):
+    """max_k logits_k; unlike the softmax it does not fall when several classes look alike."""
+
+    name = "max-logit"
+    info = ScoreInfo(
+        title="Largest logit",
+        summary="The logit of the likeliest class, before any softmax",
+        paper="Hendrycks et al., Scaling Out-of-Distribution Detection for Real-World Settings, ICML 2022",
+        year=2022,
+    )
+    higher_is_known = True
+
+    def value(self, outputs: Outputs) -> Tensor:
+        return outputs.logits.amax(dim=1).double()

@@ -1,0 +1,65 @@
+"""ODIN: images moved a little towards their likeliest class, then a softmax at a high temperature."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from oltr.evaluation.outputs import Outputs
+from oltr.openset.parts import by_parts
+from oltr.openset.scores import Score, ScoreInfo, register
+
+if TYPE_CHECKING:
+    from oltr.nn.network import Network
+
+
+def perturbed(network: Network, views: Tensor, temperature: float, noise: Tensor | float) -> Tensor:
+    """x' = x − noise · sign(−∇_x log softmax(logits(x) / T)_ŷ), ŷ the likeliest class: B×3×s×s → B×3×s×s.
+
+    The network is in evaluation mode; `noise` is in the units of x, a number or one for each channel
+    (1×3×1×1).
+    """
+    with torch.inference_mode(False), torch.enable_grad():
+        x = views.clone().requires_grad_()  # a clone, as a tensor made for inference takes no gradient
+        logits = network(x).all_logits.float()
+        loss = F.cross_entropy(logits / temperature, logits.argmax(dim=1), reduction="sum")
+        (gradient,) = torch.autograd.grad(loss, x)
+    return views - noise * gradient.sign()
+
+
+@register
+@dataclass(frozen=True)
+class Odin(Score):
+    """max_k softmax(logits(x') / T)_k, to be read from outputs of the perturbed images x' (see `perturbed`).
+
+    `noise` is ε on pixels that go from 0 to 1: after the division by a channel's standard deviation it is
+    ε / std. With ε = 0 the outputs are those of the images themselves.
+    """
+
+    temperature: float = 1000.0
+    noise: float = 0.0014
+
+    name = "odin"
+    info = ScoreInfo(
+        title="ODIN",
+        summary="The largest softmax probability at a high temperature, of images moved towards their class",
+        paper="Liang et al., Enhancing The Reliability of Out-of-distribution Image Detection in Neural "
+        "Networks, ICLR 2018",
+        year=2018,
+        changes="T = 1000 and ε = 0.0014 for every network and data set, unless they are tuned",
+    )
+    higher_is_known = True
+    needs = "images"
+
+    def value(self, outputs: Outputs) -> Tensor:
+        return by_parts(lambda x: (x / self.temperature).softmax(dim=1).amax(dim=1), outputs.logits)
+
+    def change(self, network: Network, views: Tensor, std: Sequence[float]) -> Tensor:
+        """The perturbed views, of views normalised by `std`: B×3×s×s → B×3×s×s."""
+        step = self.noise / torch.tensor(std, device=views.device).view(1, -1, 1, 1)
+        return perturbed(network, views, self.temperature, step)

@@ -1,0 +1,15 @@
+"""Functions of many rows, applied to some of them at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+AT_A_TIME = 4096  # rows: a float64 copy of all N×K logits may not fit
+
+
+def by_parts(function: Callable[[Tensor], Tensor], rows: Tensor) -> Tensor:
+    """function(rows) computed in float64, some rows at a time; a row's result must be its own affair."""
+    return torch.cat([function(part.double()) for part in rows.split(AT_A_TIME)])

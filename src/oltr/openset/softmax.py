@@ -1,0 +1,33 @@
+"""The largest softmax probability."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from oltr.evaluation.outputs import Outputs
+from oltr.openset.parts import by_parts
+from oltr.openset.scores import Score, ScoreInfo, register
+
+
+@register
+class Softmax(Score):
+    """max_k softmax(logits)_k; the paper calls an image unknown when it is below 0.1."""
+
+    name = "softmax"
+    info = ScoreInfo(
+        title="Largest softmax probability",
+        summary="The probability of the likeliest class",
+        paper="Hendrycks and Gimpel, A Baseline for Detecting Misclassified and Out-of-Distribution "
+        "Examples in Neural Networks, ICLR 2017",
+        year=2017,
+        changes="the threshold 0.1 is that of Liu et al., CVPR 2019",
+    )
+    higher_is_known = True
+    default_threshold = 0.1
+
+    def value(self, outputs: Outputs) -> Tensor:
+        # In float32 a sure network gives exactly 1 to many images, and their order is lost.
+        return by_parts(lambda logits: logits.softmax(dim=1).amax(dim=1), outputs.logits)
+
+    def unknown_score(self, outputs: Outputs) -> Tensor:
+        return 1 - self.value(outputs)
