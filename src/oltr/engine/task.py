@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
@@ -16,6 +15,7 @@ from oltr.data.augment import Augment
 from oltr.data.feed import EvalBatches, TrainBatch, TrainBatches, evaluation_batch
 from oltr.data.opened import Images
 from oltr.distributed import rank, sum_over_ranks, world_size
+from oltr.engine.moment import Moment
 from oltr.engine.precision import autocast
 from oltr.engine.step import Step, Work
 from oltr.errors import UserError
@@ -124,7 +124,7 @@ class Task(LightningModule):
                 if (part := getattr(self.network, role, None)) is not None:
                     part.eval()
         self._work.loss_sum.zero_()
-        self._began = time.perf_counter()
+        self._began = Moment(self.device)
 
     def training_step(self, batch: TrainBatch, index: int) -> None:
         self._step(batch)
@@ -141,8 +141,7 @@ class Task(LightningModule):
         if self.on_step is not None:
             self.on_step(batch_idx + 1, int(self.trainer.num_training_batches))
         if batch_idx + 1 == self.trainer.num_training_batches:
-            self._check_loss()
-            self._seconds = time.perf_counter() - self._began
+            self._ended = Moment(self.device)  # validation is sent after the steps before they are done
 
     def validation_step(self, batch: tuple[Tensor, Tensor], index: int, dataloader_idx: int = 0) -> None:
         images, labels = batch
@@ -153,6 +152,8 @@ class Task(LightningModule):
         self.open_f.update(logits, labels)
 
     def on_train_epoch_end(self) -> None:
+        self._check_loss()
+        seconds = self._ended.seconds_since(self._began)
         accuracies: dict[str, float | None] = dict.fromkeys(("many", "medium", "few", "overall"))
         if "val" in self.images:
             accuracies = {name: float(value) for name, value in self.shot_accuracy.compute().items()}
@@ -165,8 +166,8 @@ class Task(LightningModule):
             "loss": float(sum_over_ranks(self._work.loss_sum)) / (steps * world_size()),
             **accuracies,
             "open_f": float(self.open_f.compute()) if len(watched(self.images)) == 2 else None,
-            "seconds": round(self._seconds, 3),
-            "images_per_second": round(images / self._seconds, 1),
+            "seconds": round(seconds, 3),
+            "images_per_second": round(images / seconds, 1),
         }
         self.shot_accuracy.reset()
         self.open_f.reset()
