@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from oltr.cli.options import Epochs, Json, print_json
 
 if TYPE_CHECKING:
-    from oltr.engine.console import Console
     from oltr.evaluation.report import Report
 
 METHODS = ("plain", "class-aware", "oltr")
@@ -27,6 +26,7 @@ def demo(out: Path = Path("runs/demo"), seed: int = 0, epochs: Epochs = (), as_j
     """
     import time
 
+    from oltr.cli.glyph_pack import draw_glyphs
     from oltr.data.store import open_pack
     from oltr.engine.configure import configure
     from oltr.engine.console import Console
@@ -38,7 +38,7 @@ def demo(out: Path = Path("runs/demo"), seed: int = 0, epochs: Epochs = (), as_j
 
     console, began = Console(), time.monotonic()
     configs = {method: configure("glyphs", method, epochs=epochs, seed=seed) for method in METHODS}
-    pack = _draw(out, seed, console)
+    pack = draw_glyphs(out, seed, console)
     manifest = open_pack(pack).manifest
     reports = {}
     for method, config in configs.items():
@@ -72,25 +72,6 @@ def demo(out: Path = Path("runs/demo"), seed: int = 0, epochs: Epochs = (), as_j
         f"\n{time.monotonic() - began:.0f} s in all; a look at the data: {out / 'glyphs.png'}\n"
         f"next: oltr train FOLDER_OF_PHOTOS, or oltr evaluate {out / 'oltr'} --per-class 10"
     )
-
-
-def _draw(out: Path, seed: int, console: Console) -> Path:
-    """The glyphs as a pack, and a picture of some of them; drawn once."""
-    from oltr.analysis.contact_sheet import contact_sheet
-    from oltr.data.curate.glyphs import make_glyphs
-    from oltr.data.manifest import Manifest
-    from oltr.data.store import write_pack_from
-    from oltr.files import whole
-
-    path = out / f"glyphs-{seed}.pack"
-    if path.is_file():
-        return path
-    with console.progress("drawing glyphs") as progress:
-        glyphs = make_glyphs(seed=seed, progress=progress)
-    some = glyphs.images[:: max(len(glyphs.images) // 200, 1)][:200]
-    with whole(out / "glyphs.png") as part:
-        contact_sheet(some, columns=20).save(part, format="PNG")
-    return write_pack_from(Manifest.build(glyphs.table, out), glyphs.images, glyphs.images.shape[1], path)
 
 
 def _plain(reports: dict[str, Report]) -> dict[str, Any]:

@@ -22,6 +22,7 @@ VERBS = {
     "train": ("train", "train", "train a recogniser and evaluate it"),
     "evaluate": ("evaluate", "evaluate", "measure a run, again or with another threshold or source"),
     "compare": ("evaluate", "compare", "several runs in one table, beside the published numbers"),
+    "suite": ("suite", "suite", "a table of the paper, end to end, beside the published numbers"),
     "methods": ("listings", "methods", "the methods and open-set scores there are"),
     "recipes": ("listings", "recipes", "the recipes there are, or one of them in full"),
     "doctor": ("doctor", "doctor", "what this machine has and whether oltr can work on it"),
@@ -44,6 +45,7 @@ _OF_THE_MACHINE = (
 _AFTER_STOP = {
     "train": "Stopped. The epochs that were finished are kept; the same command with --resume goes on.",
     "demo": "Stopped. What was finished is kept; `oltr demo` goes on from there.",
+    "suite": "Stopped. What was finished is kept; the same command goes on from there.",
 }
 
 
@@ -57,6 +59,9 @@ def usage() -> str:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run one command and exit: 0 done, 1 a fault of ours, 2 bad input, 130 stopped by the user."""
+    # Threads that wait for each other by spinning starve when other programs use the cores: a training that
+    # shares two of them becomes ten times slower. With less spinning, two or three times. (GNU OpenMP's.)
+    os.environ.setdefault("GOMP_SPINCOUNT", "10000")
     # A warning of ours or of a library is one line for the user, without its place in the code.
     warnings.formatwarning = lambda message, *_, **__: f"warning: {message}\n"
     sys.exit(_guarded(sys.argv[1:] if arguments is None else arguments))

@@ -43,7 +43,7 @@ def load_recipe(name: str) -> Recipe:
     path = Path(name) if name.endswith((".yaml", ".yml")) else HOME / f"{name}.yaml"
     if not path.is_file():
         raise unknown_name("recipe", name, recipe_names())
-    values = _read(path)
+    values = read_entries(path)
     for key in values:
         if key not in _RECIPE_KEYS:
             raise unknown_name(f"entry in recipe {path.name}", str(key), _RECIPE_KEYS)
@@ -62,7 +62,7 @@ def resolve(recipe: str, method: str, changes: Mapping[str, Any] | None = None) 
     chosen, own = load_recipe(recipe), HOME / "methods" / f"{method}.yaml"
     if not own.is_file():
         raise unknown_name("method", method, [path.stem for path in own.parent.glob("*.yaml")])
-    values = merge(chosen.run, _read(own))
+    values = merge(chosen.run, read_entries(own))
     values = merge(values, _entries(chosen.methods.get(method), f"{method} in recipe {recipe}"))
     values = merge(values, changes or {})
     return build(RunConfig, values | {"method": method, "recipe": recipe})
@@ -95,7 +95,8 @@ def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def _read(path: Path) -> dict[str, Any]:
+def read_entries(path: Path) -> dict[str, Any]:
+    """The named entries of a YAML file; whatever is wrong with it is a UserError."""
     try:
         values = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError) as problem:

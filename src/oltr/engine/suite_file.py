@@ -1,0 +1,94 @@
+"""Suites: tables of the paper as files, which say what is run and how each row is measured."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from oltr.config import build
+from oltr.errors import UserError
+from oltr.recipes import HOME, read_entries
+from oltr.registry import unknown_name
+
+# As "part.number" of report.json.
+PAPER_COLUMNS = (
+    *(f"closed.{key}" for key in ("many", "medium", "few", "overall")),
+    *(f"open.{key}" for key in ("many", "medium", "few", "f_measure", "f_measure_2019", "auroc")),
+)
+
+
+@dataclass(frozen=True)
+class SuiteRow:
+    """A row of the table: a run (method and changes) and how its unknown images are told."""
+
+    method: str
+    label: str = ""  # the method and its score, unless given
+    changes: tuple[str, ...] = ()  # as in `oltr train --set`
+    score: str | None = None  # the method's own unless given
+    threshold: float | None = None
+    unknown_rate: float | None = None
+    tune: Literal["open"] | None = None  # the score's own numbers are chosen on open images, as ODIN's were
+    expect: str | None = None  # the published row beside it; the method's own if nothing above is given
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A table: the setting, the data, the rows."""
+
+    about: str
+    recipe: str
+    rows: tuple[SuiteRow, ...]
+    name: str = ""
+    source: str | None = None  # the commands that make the data; glyphs without are drawn on the spot
+    columns: tuple[str, ...] = PAPER_COLUMNS
+    unknown_rate: float | None = None  # of rows that have neither a rate nor a threshold
+    notes: tuple[str, ...] = ()  # what to know when reading the table
+
+
+def suite_names() -> list[str]:
+    """The suites that come with the package."""
+    return sorted(path.stem for path in (HOME / "suites").glob("*.yaml"))
+
+
+def load_suite(name: str) -> Suite:
+    """A suite by its name, or from a YAML file of the user's own."""
+    path = Path(name) if name.endswith((".yaml", ".yml")) else HOME / "suites" / f"{name}.yaml"
+    if not path.is_file():
+        raise unknown_name("suite", name, suite_names())
+    suite = build(Suite, {"name": path.stem, **read_entries(path)}, f"suite {path.name}")
+    rows = tuple(_filled(row, suite) for row in suite.rows)
+    labels = [row.label for row in rows]
+    if twice := sorted({label for label in labels if labels.count(label) > 1}):
+        raise UserError(f"Suite {path.name} has several rows called {twice[0]!r}.", try_this="a label each")
+    if not rows:
+        raise UserError(f"Suite {path.name} has no rows.")
+    for column in suite.columns:
+        if column.partition(".")[0] not in ("closed", "open") or not column.partition(".")[2]:
+            raise UserError(
+                f"Suite {path.name} has a column {column!r}.",
+                "A column is a number of report.json.",
+                "closed.overall or open.auroc",
+            )
+    return dataclasses.replace(suite, rows=rows)
+
+
+def chosen_rows(suite: Suite, names: Iterable[str]) -> Suite:
+    """The suite with the rows of these methods, or with these labels, alone; all without names."""
+    names, known = list(names), {*(row.method for row in suite.rows), *(row.label for row in suite.rows)}
+    for name in names:
+        if name not in known:
+            raise unknown_name(f"method in the suite {suite.name}", name, known)
+    rows = tuple(row for row in suite.rows if not names or row.method in names or row.label in names)
+    return dataclasses.replace(suite, rows=rows)
+
+
+def _filled(row: SuiteRow, suite: Suite) -> SuiteRow:
+    """The row with the defaults that the file leaves unsaid."""
+    as_it_is = not (row.changes or row.score or row.tune)
+    rate = suite.unknown_rate if row.threshold is None and row.unknown_rate is None else row.unknown_rate
+    label = row.label or " + ".join([row.method, *row.changes, *([row.score] if row.score else [])])
+    expect = row.expect or (row.method if as_it_is else None)
+    return dataclasses.replace(row, label=label, unknown_rate=rate, expect=expect)
