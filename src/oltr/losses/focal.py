@@ -1,0 +1,16 @@
+"""The focal loss: what is already sure counts less."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+_LEAST = 1e-12  # of 1 − p, whose power has no slope at 0 where γ < 1
+
+
+def focal_loss(logits: Tensor, labels: Tensor, *, gamma: float) -> Tensor:
+    """Mean over the batch of −(1 − p)^γ log p, p = softmax(logits)[label]: B×K, B → a scalar."""
+    minus_log = F.cross_entropy(logits, labels, reduction="none")
+    unsure = -torch.expm1(-minus_log)  # 1 − p, exact near p = 1 too
+    return (unsure.clamp(min=_LEAST) ** gamma * minus_log).mean()
