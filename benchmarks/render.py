@@ -1,5 +1,7 @@
 """Tables of README.md and docs/results.md, made from benchmarks/results/*.json and from nothing else.
 
+docs/methods.md is made from what the methods and scores say of themselves.
+
 python benchmarks/render.py
 """
 
@@ -12,6 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from oltr.evaluation.report import Report
+from oltr.methods import METHODS
+from oltr.openset import SCORES
 from oltr.report.tables import comparison
 
 TUNED = (
@@ -39,8 +43,35 @@ def main() -> None:
         GENERATED,
         demo_section(demo),
         cifar_section(load("cifar100-lt-100.json")),
+        *(suite_section(load(path.name)) for path in sorted(RESULTS.glob("suite-*.json"))),
     ]
     (ROOT / "docs" / "results.md").write_text("\n\n".join(sections) + "\n", encoding="utf-8")
+    (ROOT / "docs" / "methods.md").write_text(methods_page(), encoding="utf-8")
+
+
+def methods_page() -> str:
+    """Every method and every score: its name, what it does, where it comes from, what is different here."""
+    parts = [
+        "# Methods and scores",
+        GENERATED,
+        "`oltr methods` says the same on screen, `oltr suite` compares them "
+        "([suites.md](suites.md)), and [CONTRIBUTING.md](../CONTRIBUTING.md#adding-a-method) shows how to "
+        "add one.",
+        "## Methods\n`oltr train SOURCE --method NAME`",
+        table({name: METHODS[name].info for name in METHODS}),
+        "## Scores\n`oltr evaluate RUN --score NAME`: what calls an image unknown "
+        "([concepts.md](concepts.md) has the thresholds).",
+        table({name: SCORES[name].info for name in SCORES}),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def table(infos: dict) -> str:
+    rows = [
+        f"| `{name}` | {info.summary} | {info.paper} | {info.changes or '–'} |"
+        for name, info in infos.items()
+    ]
+    return "\n".join(["| name | what it does | paper | different here |", "|---|---|---|---|", *rows])
 
 
 def load(name: str) -> dict:
@@ -114,6 +145,40 @@ def cifar_section(results: dict) -> str:
         if row.get("hardware", results["hardware"]) != results["hardware"]
     ]
     return "\n\n".join(lines) + "\n" + "\n".join(body) + "\n\n" + "\n".join(notes)
+
+
+COLUMNS = {
+    "closed.many": "many",
+    "closed.medium": "medium",
+    "closed.few": "few",
+    "closed.overall": "overall",
+    "open.f_measure": "open F",
+    "open.unknown_recall": "unknown",
+    "open.auroc": "AUROC",
+    "open.detection_error": "error",
+    "open.detection_error_min": "least error",
+}
+
+
+def suite_section(results: dict) -> str:
+    """What `oltr suite` kept in suite.json: ours, and below it the published row where there is one."""
+    shown = [c for c in COLUMNS if any(row["mean"].get(c) is not None for row in results["rows"])]
+    lines = ["| method | " + " | ".join(COLUMNS[c] for c in shown) + " |", "|---|" + "---:|" * len(shown)]
+    for row in results["rows"]:
+        ours = [[seed[part][key] for seed in row["seeds"].values()] for part, key in map(_split, shown)]
+        lines.append(f"| {row['label']} | " + " | ".join(spread(values) for values in ours) + " |")
+        theirs = [row["published"].get(part, {}).get(key) for part, key in map(_split, shown)]
+        if any(value is not None for value in theirs):
+            cells = ["–" if value is None else f"{100 * value:.1f}" for value in theirs]
+            lines.append("| *published* | " + " | ".join(cells) + " |")
+    seeds = sorted({seed for row in results["rows"] for seed in row["seeds"]})
+    notes = [f"`oltr suite {results['suite']}`, percent, seeds {', '.join(seeds)}.", *results["notes"]]
+    return f"## Suite {results['suite']}\n\n{' '.join(notes)} {made(results)}.\n\n" + "\n".join(lines)
+
+
+def _split(column: str) -> tuple[str, str]:
+    part, _, key = column.partition(".")
+    return part, key
 
 
 def made(results: dict) -> str:
