@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
-from oltr.analysis.distribution import SHOT_COLOURS, class_distribution
+from oltr.analysis.distribution import class_distribution
+from oltr.analysis.style import SHOT_COLOURS
 from oltr.data.longtail import pareto_counts
 from oltr.errors import UserError
 

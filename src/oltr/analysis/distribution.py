@@ -9,11 +9,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
+from oltr.analysis.style import SHOT_COLOURS, clean, new_figure
 from oltr.errors import UserError
 from oltr.evaluation.shots import GROUPS, shot_groups
 
-# From Okabe and Ito's palette, which colour-blind readers can tell apart.
-SHOT_COLOURS = {"many": "#0072B2", "medium": "#E69F00", "few": "#CC79A7"}
 LOG_FROM = 20  # a largest class this many times the smallest needs a log axis to show the tail
 BARS_UP_TO = 60  # classes; beyond it gaps between bars are noise, and thousands of bars are slow
 
@@ -26,7 +25,7 @@ def class_distribution(counts: Sequence[int] | np.ndarray, shots: str = "standar
     groups = shot_groups(counts, shots)
     log = counts.max() >= LOG_FROM * max(counts.min(), 1)
     floor = max(counts.min(), 1) / 2 if log else 0.0
-    figure = Figure(figsize=(7.0, 3.6), layout="constrained")
+    figure = new_figure()
     axes = figure.add_subplot()
     for group in GROUPS:
         ranks = np.flatnonzero(groups == group) + 1
@@ -54,13 +53,9 @@ def _dress(axes: Axes, counts: np.ndarray, floor: float, log: bool) -> None:
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}" if value % 1 == 0 else ""))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}" if value >= 1 else ""))
     axes.xaxis.set_major_locator(MaxNLocator(nbins=10, steps=[1, 2, 5, 10], integer=True, min_n_ticks=1))
-    axes.set_xlabel("class, ranked by number of training images")
-    axes.set_ylabel("training images per class" + (" (log)" if log else ""))
-    axes.set_title(
+    clean(
+        axes,
+        "class, ranked by number of training images",
+        "training images per class" + (" (log)" if log else ""),
         f"{counts.sum():,} training images, {len(counts):,} classes of {counts.max():,} to {counts.min():,}",
-        loc="left",
-        fontsize="medium",
     )
-    axes.grid(axis="y", color="0.9", linewidth=0.8)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)

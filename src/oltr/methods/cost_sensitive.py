@@ -19,8 +19,8 @@ class CostSensitive(Method):
         summary="The plain model, then cross-entropy weighted by the inverse of each class's frequency",
         paper="Huang et al., Learning Deep Representation for Imbalanced Classification, CVPR 2016",
         year=2016,
-        changes="the baseline of that paper's comparison, on a softmax; only in the second stage: from scratch "
-        "a few images of the rarest classes outweigh all others, and short trainings learn nothing",
+        changes="the baseline of that paper's comparison, on a softmax; only in the second stage: from "
+        "scratch a few images of the rarest classes outweigh all others, and short trainings learn nothing",
     )
 
     def second(self, first: Network) -> Network:
