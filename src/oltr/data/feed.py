@@ -16,7 +16,9 @@ from oltr.data.samplers import SAMPLERS, generator
 from oltr.distributed import rank, world_size
 from oltr.errors import UserError
 
-AT_A_TIME = 256  # steps whose labels and draws go to the device together: one copy instead of many
+# Steps whose labels and draws go to the device together: one copy instead of many; few at first, so that the
+# device has work while the others are drawn.
+AT_FIRST, AT_A_TIME = 4, 256
 
 
 class TrainBatch(NamedTuple):
@@ -50,8 +52,7 @@ class TrainBatches:
         part = slice(rank() * share, (rank() + 1) * share)
         mine = self.order().reshape(len(self), self.batch)[:, part]
         pixels = self.images.batches(mine, self.device, self.workers)
-        for start in range(0, len(self), AT_A_TIME):
-            steps = range(start, min(start + AT_A_TIME, len(self)))
+        for steps in _parts(len(self)):
             # An image gets the same view however many processes share the batch: all make all draws.
             draws = torch.stack(
                 [draw_views(generator(*self.key, step), self.batch)[part] for step in steps]
@@ -66,6 +67,14 @@ class TrainBatches:
         return sampler(
             self.images.labels, len(self) * self.batch, generator(*self.key), self.stage.images_per_class
         )
+
+
+def _parts(steps: int) -> Iterator[range]:
+    """The numbers of so many steps, the first few apart."""
+    start, end = 0, min(AT_FIRST, steps)
+    while start < steps:
+        yield range(start, end)
+        start, end = end, min(end + AT_A_TIME, steps)
 
 
 class EvalBatches:

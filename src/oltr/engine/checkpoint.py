@@ -34,17 +34,30 @@ class CheckpointWriter:
             under_way.result()
 
 
-def snapshot(state: Any) -> Any:
-    """A nested state with a copy of each tensor in the host's memory, which training no longer changes."""
-    copies = tree_map_only(Tensor, lambda t: t.detach().to("cpu", non_blocking=True, copy=True), state)
-    if torch.cuda.is_initialized():
-        torch.cuda.synchronize()
-    return copies
+class Snapshot:
+    """A nested state with a copy of each tensor in the host's memory, which training no longer changes.
+
+    The copies of a GPU's tensors are still on their way, ahead of the work that changes them.
+    """
+
+    def __init__(self, state: Any):
+        self.copies = tree_map_only(
+            Tensor, lambda t: t.detach().to("cpu", non_blocking=True, copy=True), state
+        )
+        self.arrived = torch.cuda.Event() if torch.cuda.is_initialized() else None
+        if self.arrived is not None:
+            self.arrived.record()
+
+    def state(self) -> Any:
+        """The copies, once all are there."""
+        if self.arrived is not None:
+            self.arrived.synchronize()
+        return self.copies
 
 
-def write_state(state: Any, path: Path) -> None:
+def write_state(snapshot: Snapshot, path: Path) -> None:
     """A snapshot as a file, whole or not at all."""
     content = io.BytesIO()
-    torch.save(state, content)
+    torch.save(snapshot.state(), content)
     with whole(path) as part:
         part.write_bytes(content.getbuffer())

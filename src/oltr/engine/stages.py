@@ -17,7 +17,7 @@ from oltr.data.samplers import SAMPLERS, generator
 from oltr.data.wording import count
 from oltr.distributed import copy_from_first, rank, wait_for_all
 from oltr.engine.build import build_method, build_network, second_network
-from oltr.engine.checkpoint import CheckpointWriter, snapshot, write_state
+from oltr.engine.checkpoint import CheckpointWriter, Snapshot, write_state
 from oltr.engine.console import Console, process_rank
 from oltr.engine.infer import class_means, collect_outputs
 from oltr.engine.options import FitOptions
@@ -212,7 +212,7 @@ class Stages:
             "seconds": self.seconds,
             "best": self.best,
         }
-        copied = snapshot(state)
+        copied = Snapshot(state)
 
         def write() -> None:
             write_state(copied, self.folder.last)
