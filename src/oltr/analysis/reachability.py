@@ -1,0 +1,124 @@
+"""How far images of the shot groups and open images lie from the memory, or the values of any other score."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from oltr.analysis.style import OPEN_COLOUR, SHOT_COLOURS, clean, new_figure
+from oltr.errors import UserError
+from oltr.evaluation.outputs import Outputs
+from oltr.evaluation.shots import GROUPS, shot_groups
+from oltr.openset import SCORES, Score
+
+BEYOND = 0.005  # share of a group on either side that may lie beyond the bins: a few strays squash the rest
+
+
+@dataclass(frozen=True)
+class ScoreHistogram:
+    """Images per bin of a score's values for each group that has images: many, medium, few, open."""
+
+    score: Score
+    edges: np.ndarray  # B+1 float64, rising; images beyond the ends count in the first and last bin
+    counts: dict[str, np.ndarray]  # group → B int64
+    medians: dict[str, float]  # group → median value
+
+
+def score_values(
+    outputs: Mapping[str, Outputs], split: str, score: Score, read: Mapping[str, Outputs] | None = None
+) -> Tensor:
+    """The score of each image of a split in its own units, N float64, all finite; `read` as in `evaluate`."""
+    if split not in outputs or len(outputs[split]) == 0:
+        raise UserError(f"There are no {split} images.", try_this=f"data with images in the split {split}")
+    if score.needs == "images" and read is None:
+        raise UserError(
+            f"The score {score.name!r} reads outputs of images that it has changed.",
+            "These are outputs of the images themselves.",
+            "giving those as `read`, or another score",
+        )
+    values = score.value((outputs if read is None else read)[split])
+    if astray := int((~values.isfinite()).sum()):
+        raise UserError(
+            f"The score {score.name!r} is NaN or infinite for {astray} {split} images.",
+            "The network's outputs are not numbers; its training probably went astray.",
+        )
+    return values
+
+
+def score_name(score: Score) -> str:
+    """The score as the name of an axis."""
+    if score.name == "reachability":
+        return "reachability γ (feature distance to the nearest centroid)"
+    return score.info.title[0].lower() + score.info.title[1:]
+
+
+def score_histogram(
+    outputs: Mapping[str, Outputs],
+    train_counts: Sequence[int] | np.ndarray,
+    score: str | Score = "reachability",
+    *,
+    bins: int = 40,
+    shots: str = "standard",
+    read: Mapping[str, Outputs] | None = None,
+) -> ScoreHistogram:
+    """Test images by shot group, and open images if there are any, over B bins that they share."""
+    chosen = SCORES[score] if isinstance(score, str) else score
+    splits = ["test", "open"] if "open" in outputs and len(outputs["open"]) else ["test"]
+    values = torch.cat([score_values(outputs, split, chosen, read) for split in splits]).numpy()
+    labels = torch.cat([outputs[split].labels for split in splits]).numpy()
+    if (classes := outputs["test"].logits.shape[1]) != len(train_counts):
+        raise UserError(f"The outputs have {classes} classes, but there are {len(train_counts)} counts.")
+    kinds = np.append(shot_groups(train_counts, shots), "open")[labels]  # label -1 takes the last
+    groups = {kind: values[kinds == kind] for kind in (*GROUPS, "open") if (kinds == kind).any()}
+    low = min(np.quantile(group, BEYOND) for group in groups.values())
+    high = max(np.quantile(group, 1 - BEYOND) for group in groups.values())
+    if high - low <= 1e-9 * max(abs(low), abs(high)):  # all the same, up to rounding
+        low, high = low - 0.5, high + 0.5
+    edges = np.linspace(low, high, bins + 1)
+    counts = {kind: np.histogram(group.clip(low, high), edges)[0] for kind, group in groups.items()}
+    return ScoreHistogram(chosen, edges, counts, {kind: float(np.median(g)) for kind, g in groups.items()})
+
+
+def score_histogram_figure(runs: Mapping[str, ScoreHistogram]) -> Figure:
+    """A column for each run, a row for each group, the share of the group's images in each bin."""
+    if not runs:
+        raise UserError("There are no runs to draw.")
+    kinds = [kind for kind in (*GROUPS, "open") if any(kind in run.counts for run in runs.values())]
+    figure = new_figure(max(6.0, 3.4 * len(runs)), 1.0 + 1.15 * len(kinds))
+    grid = figure.subplots(len(kinds), len(runs), sharex="col", sharey="row", squeeze=False)
+    for column, (name, run) in enumerate(runs.items()):
+        for row, kind in enumerate(kinds):
+            axes = grid[row, column]
+            clean(axes, "", "", name if row == 0 else "")
+            if kind in run.counts:
+                _draw(axes, run, kind)
+            else:
+                axes.text(0.5, 0.4, f"no {kind} images", transform=axes.transAxes, ha="center", color="0.5")
+        grid[-1, column].set_xlabel(score_name(run.score), fontsize="small" if len(runs) > 1 else None)
+    figure.supylabel("share of the group's images in each bin (%)", fontsize="medium")
+    return figure
+
+
+def _draw(axes: Axes, run: ScoreHistogram, kind: str) -> None:
+    colour = SHOT_COLOURS.get(kind, OPEN_COLOUR)
+    images = run.counts[kind].sum()
+    axes.stairs(100 * run.counts[kind] / images, run.edges, fill=True, color=colour, alpha=0.75)
+    axes.margins(y=0.65)  # room above the bars for the words
+    axes.axvline(run.medians[kind], color="black", linewidth=1.2, linestyle="--")
+    label = f"{kind}{'' if kind == 'open' else '-shot'}: {images:,} images\nmedian {run.medians[kind]:.3g}"
+    left = run.medians[kind] > run.edges.mean()  # the words go where the images are not
+    axes.text(
+        0.02 if left else 0.98,
+        0.93,
+        label,
+        transform=axes.transAxes,
+        ha="left" if left else "right",
+        va="top",
+        fontsize="small",
+    )
