@@ -98,6 +98,13 @@ class RunConfig:
         return 1 if self.stage2 is None else 2
 
 
+def within(name: str, value: float, least: float, most: float = math.inf) -> None:
+    """Refuse a number outside least..most, with its name and what is allowed."""
+    if not (least <= value <= most and math.isfinite(value)):
+        allowed = f"{least:g} or more" if math.isinf(most) else f"a value from {least:g} to {most:.10g}"
+        raise UserError(f"{name} is {value}.", try_this=allowed)
+
+
 def build(cls: type[C], values: Mapping[str, Any], where: str = "") -> C:
     """A dataclass from plain values, as YAML gives them; a wrong name or type is told with its place."""
     hints = typing.get_type_hints(cls)

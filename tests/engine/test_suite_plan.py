@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 
 from oltr.engine.run_folder import RunFolder
+from oltr.engine.suite import check_kept
 from oltr.engine.suite_check import check_rows, measurable
 from oltr.engine.suite_file import PAPER_COLUMNS, chosen_rows, load_suite, suite_names
-from oltr.engine.suite_plan import plan_runs, stage1_givers, unequal_epochs
+from oltr.engine.suite_plan import finished, plan_runs, stage1_givers, unequal_epochs
 from oltr.errors import UserError
 from oltr.recipes import load_recipe
+from tests.helpers.tiny import tiny_manifest
 
 SMALL = """
 about: small
@@ -47,7 +50,11 @@ def test_a_file_is_filled_with_what_it_leaves_unsaid(tmp_path):
         ("rows:", "rws:", "did you mean rows"),
         ("method: plain", "methd: plain", "did you mean method"),
         ("no memory", "oltr", "several rows called 'oltr'"),
-        ("recipe: glyphs", "recipe: glyphs\ncolumns: [overall]", "a column 'overall'"),
+        (
+            "recipe: glyphs",
+            "recipe: glyphs\ncolumns: [overall]",
+            "column in suite small.yaml called 'overall'",
+        ),
         ("unknown_rate: 0.1", "unknown_rate: much", "unknown_rate is 'much'"),
         (SMALL[SMALL.index("rows:") :], "rows: []", "no rows"),
     ],
@@ -67,6 +74,13 @@ def test_a_wrong_file_is_one_message(tmp_path, old, new, message):
         ("unknown_rate: 0.1", "unknown_rate: 0.1, tune: open", "only odin can be tuned"),
         ("label: no memory", "expect: oltrs", "no published row"),
         ("settings.memory", "settings.memry", "did you mean memory"),
+        ("settings.memory=false", "seed=5", "--seeds N"),
+        ("method: oltr, score", "method: plain, score", "plain has no reachability"),
+        (
+            "label: no memory, changes: [settings.memory=false]",
+            "score: reachability, unknown_rate: 0.1, changes: [settings.reachability=false]",
+            "oltr has no reachability",
+        ),
         ("recipe: glyphs", "recipe: glyps", "did you mean glyphs"),
     ],
 )
@@ -201,3 +215,29 @@ def test_the_papers_tables_have_their_rows():
     assert errors == [0.436, None, 0.246, 0.299, 0.18]
     for name in ("glyphs", "cifar100-lt"):
         assert [row.method for row in load_suite(name).rows if not row.score] == ALL_METHODS
+
+
+def test_a_run_without_outputs_is_evaluated_again(tmp_path):
+    run = plan_runs(suite(tmp_path), 1)[0]
+    folder = RunFolder(tmp_path / run.name)
+    folder.path.mkdir()
+    values = {"config": {}, "data": {}, "finished": True, "train_seconds": 1.0}
+    (folder.path / "run.yaml").write_text(yaml.safe_dump(values))
+    folder.report.write_text("{}")
+    assert not finished(run, tmp_path)
+    folder.outputs.mkdir()
+    (folder.outputs / "test.safetensors").write_bytes(b"")
+    assert finished(run, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("plain-0/other.txt", "It is not empty"), ("plain-0", "is a file"), ("table.md", "no suite wrote")],
+)
+def test_a_folder_that_holds_something_else_is_left_alone(tmp_path, name, message):
+    path = tmp_path / "out" / name
+    path.parent.mkdir(parents=True)
+    path.write_text("mine")
+    with pytest.raises(UserError, match=message):
+        check_kept(plan_runs(suite(tmp_path), 1), tmp_path / "out", tiny_manifest(tmp_path / "data"))
+    assert path.read_text() == "mine"

@@ -317,3 +317,22 @@ def test_attention_of_oltr_stands_where_the_settings_say():
     assert network.attention.self_attention.theta.in_features == 32
     with pytest.raises(UserError, match="stage 9"):
         make("oltr", attention_stage=9).second(make("oltr").first(backbone()))
+
+
+@pytest.mark.parametrize(
+    ("name", "setting", "value"),
+    [
+        ("metamodelnet", "levels", 0),
+        ("model-regression", "supports", 0),
+        ("fslwf", "supports", 0),
+        ("fslwf", "posing", 1.5),
+        ("ldam-drw", "beta", 1.0),
+        ("experts", "experts", 0),
+        ("experts", "temperature", 0.0),
+        ("range", "largest", 0),
+        ("focal", "gamma", -1.0),
+    ],
+)
+def test_a_setting_out_of_range_is_told_before_any_work(name, setting, value):
+    with pytest.raises(UserError, match=rf"settings\.{setting} is {value}"):
+        make(name, **{setting: value})

@@ -139,3 +139,10 @@ def test_the_files_are_written_whole(tmp_path):
     lines = (tmp_path / "out" / "table.csv").read_text().splitlines()
     assert len(lines) == 1 + 4 * len(shown_columns(rows(), PAPER_COLUMNS))
     assert len(list((tmp_path / "out").iterdir())) == 3
+
+
+def test_a_choice_that_differs_from_seed_to_seed_is_told_for_each():
+    reports = {seed: report(0.1, score="odin", tuned=f"T = {10 + seed}") for seed in (0, 1)}
+    row = SeedRow("tuned", "plain", (), (0, 1), reports=reports)
+    note = suite_table("", [row], PAPER_COLUMNS).notes[1]
+    assert "T = 10 (seed 0), T = 11 (seed 1)" in note

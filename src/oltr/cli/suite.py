@@ -60,11 +60,14 @@ def suite(
     from oltr.engine.suite_check import check_rows, measurable
     from oltr.engine.suite_file import chosen_rows, load_suite
     from oltr.engine.suite_plan import plan_runs, unequal_epochs
+    from oltr.recipes import load_recipe
 
     if jobs < 1:
         raise UserError(f"--jobs {jobs} is too small.", try_this="--jobs 1 or more")
     console, wanted = Console(), load_suite(name)
-    table = dataclasses.replace(chosen_rows(wanted, methods), recipe=recipe or wanted.recipe)
+    table = chosen_rows(wanted, methods)
+    if recipe not in (None, wanted.recipe):
+        table = dataclasses.replace(table, recipe=recipe, about=load_recipe(recipe).about)
     check_rows(table, own_recipe=table.recipe == wanted.recipe)
     runs, out = plan_runs(table, seeds, epochs, changes), out or Path("runs") / table.name
     if warning := unequal_epochs(runs):
@@ -153,6 +156,7 @@ def _write(
 
 def _tell_plan(runs: Sequence[Run], out: Path, as_json: bool) -> None:
     """Each run with its epochs, its state, and where its stage 1 comes from."""
+    from oltr.data.wording import count
     from oltr.engine.run_folder import RunFolder
     from oltr.engine.suite_plan import finished, stage1_givers
 
@@ -172,4 +176,4 @@ def _tell_plan(runs: Sequence[Run], out: Path, as_json: bool) -> None:
         epochs = " + ".join(map(str, entry["epochs"]))
         shared = f"stage 1 from {entry['stage1_from']}" if entry["stage1_from"] else "a stage 1 of its own"
         print(f"{entry['run']:<{width}}  {epochs:>9} epochs, {entry['state']}, {shared}")
-    print(f"{len(runs)} runs, into {out}")
+    print(f"{count(len(runs), 'run')}, into {out}")

@@ -74,7 +74,14 @@ def _checked(config: RunConfig) -> RunConfig:
     from oltr.registry import unknown_name
 
     check_limits(config)
-    METHODS[config.method].check(config.settings)
+    method = METHODS[config.method]
+    method.check(config.settings)
+    if method.needs_second and config.stage2 is None:
+        raise UserError(
+            f"{config.method} needs a second stage.",
+            "All that it does differently happens there.",
+            "the recipe's stage2, or another method",
+        )
     if not timm.is_model(config.backbone):
         raise unknown_name("backbone", config.backbone, timm.list_models())
     return config

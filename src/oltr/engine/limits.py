@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
-from oltr.config import RunConfig
+from oltr.config import RunConfig, within
 from oltr.errors import UserError
 from oltr.registry import unknown_name
 
@@ -26,25 +25,25 @@ _STAGE_LIMITS: dict[str, tuple[float, float]] = {
 
 def check_limits(config: RunConfig) -> None:
     """Refuse a configuration whose numbers are out of range."""
-    _within("seed", config.seed, 0, 2**32 - 1)
-    _within("data.image_size", config.data.image_size, 8, 2048)
-    _within("data.stored_size", config.data.stored_size, config.data.image_size, 4096)
-    _within("data.smallest_crop", config.data.smallest_crop, 0.01, 1)
-    _within("data.jitter", config.data.jitter, 0, 1)
+    within("seed", config.seed, 0, 2**32 - 1)
+    within("data.image_size", config.data.image_size, 8, 2048)
+    within("data.stored_size", config.data.stored_size, config.data.image_size, 4096)
+    within("data.smallest_crop", config.data.smallest_crop, 0.01, 1)
+    within("data.jitter", config.data.jitter, 0, 1)
     for value in config.data.std:
-        _within("data.std", value, 1e-6, math.inf)
+        within("data.std", value, 1e-6, math.inf)
     for number in range(1, config.num_stages + 1):
         stage = config.stage(number)
         for name, (least, most) in _STAGE_LIMITS.items():
-            _within(f"stage{number}.{name}", getattr(stage, name), least, most)
+            within(f"stage{number}.{name}", getattr(stage, name), least, most)
         for role in stage.frozen:
             if role not in ROLES:
                 raise unknown_name(f"role in stage{number}.frozen", role, ROLES)
+    if config.stage2 is not None and not config.stage2.epochs:
+        raise UserError(
+            "Stage 2 has 0 epochs.",
+            "What it adds to the network would stay untrained.",
+            "an epoch at least, or --set stage2=null",
+        )
     if not sum(config.stage(number).epochs for number in range(1, config.num_stages + 1)):
         raise UserError("With 0 epochs nothing is trained.", try_this="--epochs 30 10")
-
-
-def _within(name: str, value: Any, least: float, most: float) -> None:
-    if not (least <= value <= most and math.isfinite(value)):
-        allowed = f"{least:g} or more" if math.isinf(most) else f"a value from {least:g} to {most:.10g}"
-        raise UserError(f"{name} is {value}.", try_this=allowed)

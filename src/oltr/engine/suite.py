@@ -19,14 +19,21 @@ from oltr.engine.suite_processes import side_by_side
 from oltr.engine.suite_rows import Results
 from oltr.engine.suite_run import train_one
 from oltr.engine.train_run import as_packed
+from oltr.errors import UserError
 
 
 def check_kept(runs: Sequence[Run], out: Path, manifest: Manifest) -> None:
-    """Refuse a folder whose runs had other settings or other data."""
+    """Refuse a folder that holds something else, or whose runs had other settings or other data."""
+    if out.exists() and not out.is_dir():
+        raise UserError(f"{out} is a file.", try_this="another --out")
+    if (out / "table.md").exists() and not (out / "suite.json").exists():
+        raise UserError(f"{out} holds a table.md that no suite wrote.", try_this="another --out")
     for run in runs:
         folder = RunFolder(out / run.name)
         if (folder.path / "run.yaml").is_file():
             folder.check_same(as_packed(run.config, manifest), manifest)
+        else:
+            folder.check_free()
 
 
 def run_suite(

@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
+from oltr.engine.configure import parse_change
 from oltr.engine.suite_file import Suite
 from oltr.errors import UserError
 from oltr.methods import METHODS
 from oltr.openset import SCORES
 from oltr.openset.odin import Odin
 from oltr.openset.threshold import check_choice
-from oltr.recipes import load_recipe
+from oltr.recipes import load_recipe, merge, resolve
 from oltr.registry import unknown_name
 
 
@@ -25,6 +26,11 @@ def check_rows(suite: Suite, own_recipe: bool = True) -> None:
         except UserError as problem:
             where = f"Row {row.label!r} of suite {suite.name}: {problem.what}"
             raise UserError(where, problem.why, "unknown_rate: 0.05") from None
+        settings = resolve(suite.recipe, row.method).settings
+        for change in row.changes:
+            settings = merge(settings, parse_change(change).get("settings", {}))
+        if score.name == "reachability" and not settings.get("reachability"):
+            raise UserError(f"Row {row.label!r} of suite {suite.name}: {row.method} has no reachability.")
         if row.tune and score.name != Odin.name:
             raise UserError(f"Row {row.label!r} of suite {suite.name}: only odin can be tuned.")
         # The rows of other recipes may be fewer.

@@ -18,6 +18,14 @@ PAPER_COLUMNS = (
     *(f"closed.{key}" for key in ("many", "medium", "few", "overall")),
     *(f"open.{key}" for key in ("many", "medium", "few", "f_measure", "f_measure_2019", "auroc")),
 )
+COLUMNS = (
+    *PAPER_COLUMNS,
+    "closed.macro_f1",
+    "open.overall",
+    "open.unknown_recall",
+    *(f"open.{key}" for key in ("aupr_known", "aupr_unknown", "fpr95_known", "fpr95_unknown", "oscr")),
+    *(f"open.{key}" for key in ("detection_error", "detection_error_min")),
+)
 
 
 @dataclass(frozen=True)
@@ -56,6 +64,8 @@ def suite_names() -> list[str]:
 def load_suite(name: str) -> Suite:
     """A suite by its name, or from a YAML file of the user's own."""
     path = Path(name) if name.endswith((".yaml", ".yml")) else HOME / "suites" / f"{name}.yaml"
+    if not path.is_file() and path.parent != HOME / "suites":
+        raise UserError(f"There is no file {name}.")
     if not path.is_file():
         raise unknown_name("suite", name, suite_names())
     suite = build(Suite, {"name": path.stem, **read_entries(path)}, f"suite {path.name}")
@@ -66,12 +76,8 @@ def load_suite(name: str) -> Suite:
     if not rows:
         raise UserError(f"Suite {path.name} has no rows.")
     for column in suite.columns:
-        if column.partition(".")[0] not in ("closed", "open") or not column.partition(".")[2]:
-            raise UserError(
-                f"Suite {path.name} has a column {column!r}.",
-                "A column is a number of report.json.",
-                "closed.overall or open.auroc",
-            )
+        if column not in COLUMNS:
+            raise unknown_name(f"column in suite {path.name}", column, COLUMNS)
     return dataclasses.replace(suite, rows=rows)
 
 

@@ -70,7 +70,11 @@ def plan_runs(suite: Suite, seeds: int, epochs: Sequence[int] = (), changes: Seq
             f"--epochs {' '.join(map(str, epochs))} is no number of epochs.",
             try_this="one number for the whole run, or one for each stage",
         )
+    if epochs and not sum(epochs):
+        raise UserError(f"--epochs {' '.join(map(str, epochs))} trains nothing.")
     kinds = dict.fromkeys((row.method, row.changes) for row in suite.rows)
+    if fixed := [c for c in (*changes, *(c for _, own in kinds for c in own)) if c.startswith("seed=")]:
+        raise UserError(f"{fixed[0]} is not possible in a suite.", try_this="--seeds N: the seeds 0 to N − 1")
     runs = []
     for seed in range(seeds):
         for method, own in kinds:
@@ -89,6 +93,8 @@ def _divided(config: RunConfig, epochs: Sequence[int]) -> tuple[int, ...]:
     total = sum(epochs)
     if config.stage2 is None:
         return (total,)
+    if total < 2:
+        raise UserError(f"--epochs {total} is too short for two stages.", try_this="--epochs 2 or more")
     if len(epochs) == 2:
         return tuple(epochs)
     first = round(total * config.stage1.epochs / (config.stage1.epochs + config.stage2.epochs))
@@ -108,7 +114,8 @@ def stage1_givers(runs: Sequence[Run], out: Path) -> dict[Run, Run]:
 def finished(run: Run, out: Path) -> bool:
     """Whether the run was trained and evaluated."""
     folder = RunFolder(out / run.name)
-    return folder.report.is_file() and folder.run()["finished"]
+    evaluated = folder.report.is_file() and (folder.outputs / "test.safetensors").is_file()
+    return evaluated and folder.run()["finished"]
 
 
 def unequal_epochs(runs: Iterable[Run]) -> str:

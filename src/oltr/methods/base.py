@@ -44,6 +44,7 @@ class Method:
     info: ClassVar[MethodInfo]
     Settings: ClassVar[type] = NoSettings
     first_stage: str = "plain"
+    needs_second: ClassVar[bool] = False  # whether it is nothing but its first stage without a second
     score: ClassVar[str] = "softmax"  # what calls an image unknown, unless the user chooses another
 
     def __init__(self, settings: Mapping[str, Any], train_counts: Tensor, image_size: int):

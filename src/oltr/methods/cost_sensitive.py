@@ -14,6 +14,7 @@ from oltr.nn.network import Network, Output
 class CostSensitive(Method):
     """The plain model; in its second stage images weigh 1 / (training images of their class)."""
 
+    needs_second = True
     info = MethodInfo(
         title="Cost-sensitive",
         summary="The plain model, then cross-entropy weighted by the inverse of each class's frequency",

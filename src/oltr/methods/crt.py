@@ -11,6 +11,7 @@ from oltr.nn.network import Network
 class Crt(Method):
     """The plain model; then its backbone stands still and a fresh classifier learns on balanced batches."""
 
+    needs_second = True
     info = MethodInfo(
         title="cRT",
         summary="The plain model, then a new classifier on class-balanced batches and a frozen backbone",

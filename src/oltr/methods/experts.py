@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from oltr.errors import UserError
+from oltr.config import within
 from oltr.losses.balanced_softmax import balanced_softmax_loss
 from oltr.methods.base import METHODS, Method, MethodInfo
 from oltr.nn.backbone import Backbone
@@ -27,8 +27,8 @@ class ExpertsSettings:
     temperature: float  # of the softmax in which experts are compared
 
     def __post_init__(self) -> None:
-        if self.experts < 1:
-            raise UserError(f"settings.experts is {self.experts}.", "It should be at least 1.")
+        within("settings.experts", self.experts, 1)
+        within("settings.temperature", self.temperature, 1e-6)
 
 
 @METHODS.register("experts")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from oltr.config import within
 from oltr.losses.focal import focal_loss
 from oltr.methods.base import METHODS, Method, MethodInfo
 from oltr.nn.network import Network, Output
@@ -14,6 +15,9 @@ from oltr.nn.network import Network, Output
 @dataclass(frozen=True)
 class FocalSettings:
     gamma: float  # how fast an image counts less as its probability grows; 0: cross-entropy
+
+    def __post_init__(self) -> None:
+        within("settings.gamma", self.gamma, 0)
 
 
 @METHODS.register("focal")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from oltr.config import within
 from oltr.methods.base import METHODS, Method, MethodInfo
 from oltr.nn.common_classes import common_classes
 from oltr.nn.episode import make_episode
@@ -23,12 +24,17 @@ class FslwfSettings:
     posing: float  # share of a batch's classes that pose as new
     supports: int  # images of a posing class that its weight is made from, at most
 
+    def __post_init__(self) -> None:
+        within("settings.posing", self.posing, 0, 1)
+        within("settings.supports", self.supports, 1)
+
 
 @METHODS.register("fslwf")
 class Fslwf(Method):
     """Stage 1 the plain model; stage 2, on its fixed features, cosine weights and a generator of more."""
 
     Settings = FslwfSettings
+    needs_second = True
     info = MethodInfo(
         title="FSLwF",
         summary="Attention over the weights of common classes generates those of rare ones",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from oltr.config import within
 from oltr.losses.class_weights import class_balanced
 from oltr.losses.ldam import ldam_loss
 from oltr.methods.base import METHODS, Method, MethodInfo
@@ -22,6 +23,10 @@ class LdamSettings:
     scale: float  # s, of the cosines
     margin: float  # of the rarest class
     beta: float  # of the second stage's class weights
+
+    def __post_init__(self) -> None:
+        within("settings.margin", self.margin, 0)
+        within("settings.beta", self.beta, 0, 0.999999)
 
 
 @METHODS.register("ldam-drw")

@@ -12,6 +12,7 @@ from oltr.nn.scaled_head import ScaledHead
 class Lws(Method):
     """The plain model; then nothing of it learns but a scale for each class, on balanced batches."""
 
+    needs_second = True
     info = MethodInfo(
         title="LWS",
         summary="The plain model, then one learned scale per class on class-balanced batches",

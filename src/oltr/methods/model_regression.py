@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from oltr.config import within
 from oltr.methods.base import METHODS, Method, MethodInfo
 from oltr.nn.common_classes import common_classes
 from oltr.nn.episode import make_episode
@@ -24,6 +25,11 @@ class RegressionSettings:
     levels: int  # few-shot rows as of 1, 2, 4 ... 2^(levels − 1) images are practised
     cross_entropy_weight: float  # λ
 
+    def __post_init__(self) -> None:
+        within("settings.supports", self.supports, 1)
+        within("settings.levels", self.levels, 1)
+        within("settings.cross_entropy_weight", self.cross_entropy_weight, 0)
+
 
 @METHODS.register("model-regression")
 class ModelRegression(Method):
@@ -34,6 +40,7 @@ class ModelRegression(Method):
     """
 
     Settings = RegressionSettings
+    needs_second = True
     info = MethodInfo(
         title="Model regression",
         summary="A small network turns few-shot classifiers into many-shot ones",

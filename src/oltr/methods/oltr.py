@@ -55,6 +55,7 @@ class Oltr(Method):
     """Stage 1 the plain model; stage 2 adds attention, memory, meta-embedding and a cosine classifier."""
 
     Settings = OltrSettings
+    needs_second = True
     info = MethodInfo(
         title="OLTR",
         summary="Dynamic meta-embedding with a visual memory, and modulated attention",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from oltr.config import within
 from oltr.losses.range import between_classes, within_classes
 from oltr.losses.whole_batch import whole_batch
 from oltr.methods.base import METHODS, Method, MethodInfo
@@ -19,12 +20,16 @@ class RangeSettings:
     largest: int  # k, distances per class
     margin: float  # squared distance at which the nearest two classes are far enough apart
 
+    def __post_init__(self) -> None:
+        within("settings.largest", self.largest, 1)
+
 
 @METHODS.register("range")
 class Range(Method):
     """The plain model, then class-balanced batches in which each class's v_direct is held together."""
 
     Settings = RangeSettings
+    needs_second = True
     info = MethodInfo(
         title="Range loss",
         summary="The plain model, then cross-entropy, short ranges within and distance between classes",

@@ -82,7 +82,11 @@ def _rule(row: SeedRow) -> str:
     if not part:
         return ""
     words = [] if part["score"] in row.label.split() else [f"score {part['score']}"]
-    words += [part["tuned"]] if "tuned" in part else []
+    tuned = {seed: report.data["open"].get("tuned") for seed, report in row.reports.items()}
+    if len(set(tuned.values())) > 1:
+        words += [f"{choice} (seed {seed})" for seed, choice in tuned.items()]
+    elif "tuned" in part:
+        words.append(part["tuned"])
     if part.get("unknown_rate") is None:
         words.append(f"threshold {part['threshold']:.4g}")
     else:
