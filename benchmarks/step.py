@@ -2,11 +2,12 @@
 
     python benchmarks/step.py --out benchmarks/results/step.json          # one GPU: the sizes of ImageNet-LT
     python benchmarks/step.py --small                                     # any CPU
-    python benchmarks/step.py --small --recipe glyphs --sizes 32x100 --image-size 32    # the demo's step
+    python benchmarks/step.py --small --recipe glyphs --sizes 32x100 --image-size 32 --parts    # the demo's
 
 Both steps go through the library's own machinery (on a GPU: bfloat16, channels-last, compiled, a CUDA graph,
 fused SGD), on the same made-up images, which are on the device and need no augmentation. Times are medians of
 the rounds, bare and OLTR in turn; memory is the peak of allocated device memory from building the step on.
+With --parts OLTR is timed without its attention too: what it has more than the bare step is the head's cost.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ from oltr.engine.task import make_optimizer
 from oltr.nn.backbone import Backbone
 
 ROUNDS, STEPS = 5, 20
+SHORT_ROUNDS, SHORT_STEPS = 40, 8  # on a CPU, whose speed changes from second to second
+NO_ATTENTION = "oltr without attention"
 FULL = [(128, 1_000), (512, 1_000), (128, 10_000), (128, 74_500), (128, 1_000_000)]  # batch, classes
 SMALL = [(32, 100), (32, 1_000)]
 ALONE_FROM = 100_000  # classes: two such networks would not fit beside each other
@@ -65,7 +68,9 @@ class Measured:
     ):
         self.gpu = device.type == "cuda"
         torch.manual_seed(0)
-        config = configure(recipe, name, image_size=size)
+        changes = ["settings.attention=none"] if name == NO_ATTENTION else []
+        name = "oltr" if name == NO_ATTENTION else name
+        config = configure(recipe, name, image_size=size, changes=changes)
         method = build_method(config, torch.full((classes,), 100))
         network, stage = method.first(Backbone(config.backbone, size)), 1
         if name == "oltr":
@@ -107,11 +112,14 @@ class Measured:
         return (torch.cuda.max_memory_allocated() - before) / 2**30 if self.gpu else None
 
 
-def measure(batch: int, classes: int, size: int, device: torch.device, recipe: str) -> dict[str, Any]:
+def measure(
+    batch: int, classes: int, size: int, device: torch.device, recipe: str, parts: bool
+) -> dict[str, Any]:
     """Both steps at one size, timed in turn unless they are too large to be there together."""
     row: dict[str, Any] = {"recipe": recipe, "batch": batch, "classes": classes, "image_size": size}
     steps: dict[str, Measured] = {}
-    for name in ("plain", "oltr"):
+    turns, length = (ROUNDS, STEPS) if device.type == "cuda" else (SHORT_ROUNDS, SHORT_STEPS)
+    for name in ("plain", "oltr", *([NO_ATTENTION] if parts else [])):
         gc.collect()
         before = torch.cuda.memory_allocated() if device.type == "cuda" else 0
         steps[name] = Measured(name, batch, classes, size, device, recipe)
@@ -119,12 +127,17 @@ def measure(batch: int, classes: int, size: int, device: torch.device, recipe: s
         row[f"{name}_first_seconds"] = steps[name].first_seconds
         if classes >= ALONE_FROM:
             alone = steps.pop(name)
-            row[f"{name}_ms"] = statistics.median(alone.run(STEPS) for _ in range(ROUNDS))
+            row[f"{name}_ms"] = statistics.median(alone.run(length) for _ in range(turns))
             del alone
-    rounds = [{name: step.run(STEPS) for name, step in steps.items()} for _ in range(ROUNDS)]
+    rounds = [{name: step.run(length) for name, step in steps.items()} for _ in range(turns)]
     for name in steps:
         row[f"{name}_ms"] = statistics.median(turn[name] for turn in rounds)
     row["ratio"] = row["oltr_ms"] / row["plain_ms"]
+    if parts:
+        # Of turns next to each other: a machine's speed drifts.
+        head = statistics.median((turn[NO_ATTENTION] - turn["plain"]) / turn["oltr"] for turn in rounds)
+        every = statistics.median(1 - turn["plain"] / turn["oltr"] for turn in rounds)
+        row |= {"head_share_of_step": head, "head_and_attention_share_of_step": every}
     return {key: round(value, 3) if isinstance(value, float) else value for key, value in row.items()}
 
 
@@ -137,6 +150,7 @@ def main() -> None:
         "--recipe", default="imagenet-lt", help="whose backbone and settings (glyphs: the demo)"
     )
     parser.add_argument("--image-size", type=int)
+    parser.add_argument("--parts", action="store_true", help="also without attention")
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
     device = torch.device("cpu" if arguments.small or not torch.cuda.is_available() else "cuda")
@@ -146,12 +160,15 @@ def main() -> None:
     print(("{:>10}" * len(COLUMNS)).format(*COLUMNS))
     rows = []
     for batch, classes in sizes:
-        rows.append(measure(batch, classes, image_size, device, arguments.recipe))
+        rows.append(measure(batch, classes, image_size, device, arguments.recipe, arguments.parts))
         cells = [rows[-1][key] for key in COLUMNS.values()]
         print(
             "".join(f"{'–' if c is None else f'{c:.2f}' if isinstance(c, float) else c:>10}" for c in cells),
             flush=True,
         )
+        if arguments.parts:
+            head, every = rows[-1]["head_share_of_step"], rows[-1]["head_and_attention_share_of_step"]
+            print(f"  of OLTR's step: head {head:.1%}, head and attention {every:.1%}")
         record(arguments.out, rows, device)
 
 
