@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from oltr.analysis.risk_coverage import right_answers, risk_coverage, risk_coverage_figure
+from oltr.analysis.risk_coverage import risk_coverage, risk_coverage_figure
+from oltr.analysis.values import right_answers
 from oltr.errors import UserError
 from oltr.evaluation.outputs import Outputs
 from oltr.openset import SCORES

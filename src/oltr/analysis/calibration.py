@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from matplotlib.figure import Figure
 
-from oltr.analysis.reachability import score_values
-from oltr.analysis.risk_coverage import right_answers, run_axes
-from oltr.analysis.style import clean
+from oltr.analysis.style import clean, run_axes
+from oltr.analysis.values import right_answers, score_values
 from oltr.errors import UserError
 from oltr.evaluation.outputs import Outputs
 from oltr.openset import SCORES

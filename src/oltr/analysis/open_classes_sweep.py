@@ -10,9 +10,8 @@ import torch
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from oltr.analysis.reachability import score_values
-from oltr.analysis.risk_coverage import right_answers, run_axes
-from oltr.analysis.style import clean
+from oltr.analysis.style import clean, run_axes
+from oltr.analysis.values import right_answers, score_values
 from oltr.errors import UserError
 from oltr.evaluation.fmeasure import f_from_counts
 from oltr.evaluation.outputs import Outputs

@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from torch import Tensor
 
 from oltr.analysis.style import OPEN_COLOUR, SHOT_COLOURS, clean, new_figure
+from oltr.analysis.values import score_name, score_values
 from oltr.errors import UserError
 from oltr.evaluation.outputs import Outputs
 from oltr.evaluation.shots import GROUPS, shot_groups
@@ -28,34 +28,6 @@ class ScoreHistogram:
     edges: np.ndarray  # B+1 float64, rising; images beyond the ends count in the first and last bin
     counts: dict[str, np.ndarray]  # group → B int64
     medians: dict[str, float]  # group → median value
-
-
-def score_values(
-    outputs: Mapping[str, Outputs], split: str, score: Score, read: Mapping[str, Outputs] | None = None
-) -> Tensor:
-    """The score of each image of a split in its own units, N float64, all finite; `read` as in `evaluate`."""
-    if split not in outputs or len(outputs[split]) == 0:
-        raise UserError(f"There are no {split} images.", try_this=f"data with images in the split {split}")
-    if score.needs == "images" and read is None:
-        raise UserError(
-            f"The score {score.name!r} reads outputs of images that it has changed.",
-            "These are outputs of the images themselves.",
-            "giving those as `read`, or another score",
-        )
-    values = score.value((outputs if read is None else read)[split])
-    if astray := int((~values.isfinite()).sum()):
-        raise UserError(
-            f"The score {score.name!r} is NaN or infinite for {astray} {split} images.",
-            "The network's outputs are not numbers; its training probably went astray.",
-        )
-    return values
-
-
-def score_name(score: Score) -> str:
-    """The score as the name of an axis."""
-    if score.name == "reachability":
-        return "reachability γ (feature distance to the nearest centroid)"
-    return score.info.title[0].lower() + score.info.title[1:]
 
 
 def score_histogram(

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from cycler import cycler
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from oltr.analysis.reachability import score_values
-from oltr.analysis.style import SERIES, clean, new_figure
-from oltr.errors import UserError
-from oltr.evaluation.outputs import OPEN, Outputs
+from oltr.analysis.style import clean, run_axes
+from oltr.analysis.values import right_answers, score_values
+from oltr.evaluation.outputs import Outputs
 from oltr.openset import SCORES, Score
-
-RUN_STYLES = cycler(linestyle=("-", "--", ":")) * cycler(color=SERIES)  # 18 runs before any two look alike
 
 
 @dataclass(frozen=True)
@@ -27,31 +21,6 @@ class RiskCoverage:
     coverage: np.ndarray  # U float64, the share of the known test images that are accepted, rising to 1
     risk: np.ndarray  # U float64, the share of those accepted that are named wrongly
     area: float  # Σ (coverage_i − coverage_{i−1}) · risk_i; smaller is better
-
-
-def right_answers(outputs: Mapping[str, Outputs]) -> np.ndarray:
-    """Whether the largest logit of each test image is that of its class, N bool."""
-    if "test" not in outputs or len(outputs["test"]) == 0:
-        raise UserError("There are no test images.", try_this="data with images in the split test")
-    test = outputs["test"]
-    if (test.labels == OPEN).any():
-        raise UserError("Some test images have no known class.", "Open images belong to the open split.")
-    if not test.logits.isfinite().all():
-        raise UserError(
-            "The outputs of test hold NaN or infinite values.",
-            "The training of this network probably went astray.",
-        )
-    return (test.logits.argmax(dim=1) == test.labels).numpy()
-
-
-def run_axes(runs: Mapping[str, Any], width: float = 6.0, height: float = 4.2) -> tuple[Figure, Axes]:
-    """A figure with one pair of axes, on which every next line looks like another run."""
-    if not runs:
-        raise UserError("There are no runs to draw.")
-    figure = new_figure(width, height)
-    axes = figure.add_subplot()
-    axes.set_prop_cycle(RUN_STYLES)
-    return figure, axes
 
 
 def risk_coverage(

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+
+from oltr.errors import UserError
 
 # From Okabe and Ito's palette, which colour-blind readers can tell apart.
 SHOT_COLOURS = {"many": "#0072B2", "medium": "#E69F00", "few": "#CC79A7"}
 OPEN_COLOUR = "#555555"
 SERIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")  # runs side by side
+RUN_STYLES = cycler(linestyle=("-", "--", ":")) * cycler(color=SERIES)  # 18 runs before any two look alike
 
 
 def new_figure(width: float = 7.0, height: float = 3.6) -> Figure:
@@ -25,3 +32,13 @@ def clean(axes: Axes, x: str, y: str, title: str = "") -> None:
     axes.grid(axis="y", color="0.9", linewidth=0.8)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def run_axes(runs: Mapping[str, Any], width: float = 6.0, height: float = 4.2) -> tuple[Figure, Axes]:
+    """A figure with one pair of axes, on which every next line looks like another run."""
+    if not runs:
+        raise UserError("There are no runs to draw.")
+    figure = new_figure(width, height)
+    axes = figure.add_subplot()
+    axes.set_prop_cycle(RUN_STYLES)
+    return figure, axes

@@ -9,9 +9,8 @@ import numpy as np
 import torch
 from matplotlib.figure import Figure
 
-from oltr.analysis.reachability import score_name, score_values
-from oltr.analysis.risk_coverage import RUN_STYLES, right_answers
-from oltr.analysis.style import OPEN_COLOUR, SHOT_COLOURS, clean, new_figure
+from oltr.analysis.style import OPEN_COLOUR, RUN_STYLES, SHOT_COLOURS, clean, new_figure
+from oltr.analysis.values import right_answers, score_name, score_values
 from oltr.errors import UserError
 from oltr.evaluation.accuracy import tally
 from oltr.evaluation.fmeasure import f_from_counts
