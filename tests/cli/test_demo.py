@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from oltr.engine.task import Task
+from tests.helpers.training import stop_at
 
 METHODS = ("plain", "class-aware", "oltr")
 
@@ -52,15 +52,7 @@ def test_bad_options(oltr, tmp_path, words, answer):
 
 @pytest.mark.parametrize("at", [1, 3, 7])
 def test_ctrl_c_and_on(oltr, tmp_path, monkeypatch, at):
-    steps, real = [], Task.training_step
-
-    def stop(self, batch, index):
-        steps.append(index)
-        if len(steps) == at:
-            raise KeyboardInterrupt
-        return real(self, batch, index)
-
-    monkeypatch.setattr(Task, "training_step", stop)
+    stop_at(monkeypatch, at)
     said = oltr("demo", "--epochs", "1", "1", "--out", tmp_path / "stopped")
     assert said.code == 130 and said.out == "" and "oltr demo" in said.err and "Traceback" not in said.err
     assert not list(tmp_path.rglob("*.part"))

@@ -19,11 +19,11 @@ from oltr.engine.suite import check_kept, run_suite
 from oltr.engine.suite_file import SuiteRow, load_suite
 from oltr.engine.suite_plan import plan_runs
 from oltr.engine.suite_processes import side_by_side
-from oltr.engine.task import Task
 from oltr.engine.tune_odin import tune_odin
 from oltr.errors import UserError
 from tests.helpers import pretended
 from tests.helpers.tiny import SMALL_STEPS
+from tests.helpers.training import stop_at
 
 ROWS = """
 about: tiny
@@ -105,15 +105,7 @@ def test_other_settings_or_data_in_the_same_folder_are_refused(whole, tmp_path):
 
 @pytest.mark.parametrize("at", [3, 20])  # in stage 1, and in class-aware's stage 2
 def test_interrupted_at_any_step_it_goes_on_to_the_same_rows(whole, pack, tmp_path, monkeypatch, at):
-    steps, real = [], Task.training_step
-
-    def stop(self, batch, index):
-        steps.append(index)
-        if len(steps) == at:
-            raise KeyboardInterrupt
-        return real(self, batch, index)
-
-    monkeypatch.setattr(Task, "training_step", stop)
+    steps = stop_at(monkeypatch, at)
     tiny = Tiny(tmp_path, pack, ROWS[: ROWS.index("  - {method: oltr")])
     with pytest.raises(KeyboardInterrupt):
         tiny.results(cpu=True)

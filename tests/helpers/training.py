@@ -6,10 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pytest
 import torch
 from safetensors.torch import load_file
 
 from oltr.engine.run_folder import RunFolder
+from oltr.engine.task import Task
 from oltr.evaluation.outputs import Outputs
 from tests.helpers.tiny import SMALL_STEPS
 
@@ -79,3 +81,18 @@ def assert_learned_the_same(one: Path, other: Path) -> None:
         said, answer = (Outputs.load(run.outputs / f"{split}.safetensors") for run in (a, b))
         assert torch.equal(said.labels, answer.labels)
         assert torch.allclose(said.logits, answer.logits, atol=5e-3)
+
+
+def stop_at(monkeypatch: pytest.MonkeyPatch, at: int) -> list[int]:
+    """Ctrl-C at that training step, counted over all stages and runs; once. The steps seen, as they come."""
+    seen: list[int] = []
+    real = Task.training_step
+
+    def stop(self, batch, index):
+        seen.append(index)
+        if len(seen) == at:
+            raise KeyboardInterrupt
+        return real(self, batch, index)
+
+    monkeypatch.setattr(Task, "training_step", stop)
+    return seen
