@@ -184,13 +184,15 @@ def test_data_without_open_or_validation_images(tmp_path):
 
 def test_the_suites_that_come_with_the_package():
     named = "ablation cifar100-lt glyphs imagenet-lt open-detection places-lt sun-lt"
-    assert suite_names() == named.split()
+    sweeps = ["sweep-longtail", "sweep-open", "sweep-threshold"]
+    assert suite_names() == [*named.split(), *sweeps]
     for name in suite_names():
         loaded = load_suite(name)
         expect = load_recipe(loaded.recipe).expect
         assert all(row.expect in expect for row in loaded.rows if row.expect not in (None, row.method))
-        assert (loaded.source is None) == (name == "glyphs")
-        assert name == "glyphs" or f"oltr suite {name} --source" in loaded.source
+        assert (loaded.source is None) == (loaded.recipe == "glyphs")
+        assert (loaded.sweep is not None) == (name in sweeps)
+        assert loaded.source is None or f"oltr suite {name} --source" in loaded.source
 
 
 @pytest.mark.parametrize("name", suite_names())

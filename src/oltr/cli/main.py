@@ -22,7 +22,7 @@ VERBS = {
     "train": ("train", "train", "train a recogniser and evaluate it"),
     "evaluate": ("evaluate", "evaluate", "measure a run, again or with another threshold or source"),
     "compare": ("evaluate", "compare", "several runs in one table, beside the published numbers"),
-    "suite": ("suite", "suite", "a table of the paper, end to end, beside the published numbers"),
+    "suite": ("suite", "suite", "a table or a sweep of the paper, end to end, beside the published numbers"),
     "methods": ("listings", "methods", "the methods and open-set scores there are"),
     "recipes": ("listings", "recipes", "the recipes there are, or one of them in full"),
     "doctor": ("doctor", "doctor", "what this machine has and whether oltr can work on it"),

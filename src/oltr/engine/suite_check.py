@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
+from oltr.data.manifest import Manifest
 from oltr.engine.configure import parse_change
 from oltr.engine.suite_file import Suite
 from oltr.errors import UserError
@@ -33,9 +34,29 @@ def check_rows(suite: Suite, own_recipe: bool = True) -> None:
             raise UserError(f"Row {row.label!r} of suite {suite.name}: {row.method} has no reachability.")
         if row.tune and score.name != Odin.name:
             raise UserError(f"Row {row.label!r} of suite {suite.name}: only odin can be tuned.")
+        if suite.sweep and (row.tune or (suite.sweep == "threshold" and score.name != "softmax")):
+            raise UserError(
+                f"Row {row.label!r} of suite {suite.name}: sweep: {suite.sweep} cannot take its score.",
+                "Thresholds are swept over the softmax probability, and no sweep tunes a score.",
+            )
         # The rows of other recipes may be fewer.
         if own_recipe and row.expect not in (None, row.method, *expect):
             raise unknown_name(f"published row in recipe {suite.recipe}", str(row.expect), expect)
+
+
+def check_sweep(suite: Suite, manifest: Manifest) -> None:
+    """Refuse data on which the suite's sweep would show nothing."""
+    if suite.sweep and not manifest.sizes()["open"]:
+        raise UserError(
+            "The source has no open images.",
+            f"The suite {suite.name} is about what they do to the results.",
+            "a source with images in the split open",
+        )
+    if suite.sweep == "open" and (classes := manifest.rows("open")["label"].nunique()) < 2:
+        raise UserError(
+            f"The open images have {classes} class name, so their number cannot be varied.",
+            try_this="a manifest that gives each open image the name of its class",
+        )
 
 
 def measurable(suite: Suite, images: Mapping[str, int]) -> Suite:

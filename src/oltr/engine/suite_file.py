@@ -54,6 +54,8 @@ class Suite:
     columns: tuple[str, ...] = PAPER_COLUMNS
     unknown_rate: float | None = None  # of rows that have neither a rate nor a threshold
     notes: tuple[str, ...] = ()  # what to know when reading the table
+    sweep: Literal["threshold", "open", "longtail"] | None = None  # what is varied, beside the table
+    alphas: tuple[float, ...] = ()  # of a longtail sweep: the Pareto powers of the class sizes
 
 
 def suite_names() -> list[str]:
@@ -75,6 +77,8 @@ def load_suite(name: str) -> Suite:
         raise UserError(f"Suite {path.name} has several rows called {twice[0]!r}.", try_this="a label each")
     if not rows:
         raise UserError(f"Suite {path.name} has no rows.")
+    if (suite.sweep == "longtail") != bool(suite.alphas):
+        raise UserError(f"Suite {path.name}: alphas belong to sweep: longtail, and it needs them.")
     for column in suite.columns:
         if column not in COLUMNS:
             raise unknown_name(f"column in suite {path.name}", column, COLUMNS)
