@@ -42,8 +42,7 @@ def main() -> None:
         "# Measured results",
         GENERATED,
         demo_section(demo),
-        cifar_section(load("cifar100-lt-100.json")),
-        *(suite_section(load(path.name)) for path in sorted(RESULTS.glob("suite-*.json"))),
+        *(suite_section(path.stem, load(path.name)) for path in sorted(RESULTS.glob("suite-*.json"))),
     ]
     (ROOT / "docs" / "results.md").write_text("\n\n".join(sections) + "\n", encoding="utf-8")
     (ROOT / "docs" / "methods.md").write_text(methods_page(), encoding="utf-8")
@@ -117,36 +116,6 @@ def demo_section(results: dict) -> str:
     return "\n\n".join(["\n\n".join(lines) + "\n" + "\n".join(body), *spent])
 
 
-def cifar_section(results: dict) -> str:
-    """The CIFAR-100-LT rows beside the published ones."""
-    lines = [
-        "## CIFAR-100-LT, imbalance 100, ResNet-32",
-        "200 epochs for every method, TinyImageNet (resized) as open set; percent. "
-        f"{results['note'].capitalize()}. {made(results)}.",
-        "| method | seeds | "
-        + " | ".join(CLOSED)
-        + " | published overall | F at 5 % | AUROC |\n|---|---|"
-        + "---:|" * 7,
-    ]
-    body = []
-    for method in dict.fromkeys(row["method"] for row in results["rows"]):
-        rows = [row for row in results["rows"] if row["method"] == method]
-        cells = [spread([row["closed"][key] for row in rows]) for key in CLOSED]
-        published = (rows[0].get("expect") or {}).get("closed", {}).get("overall")
-        cells.append("–" if published is None else f"{100 * published:.1f}")
-        cells += [spread([row["open_at_rate_0.05"][key] for row in rows]) for key in ("f_measure", "auroc")]
-        seeds = ", ".join(str(row["seed"]) for row in rows)
-        body.append(f"| {method} | {seeds} | " + " | ".join(cells) + " |")
-    sources = {row["method"]: (row.get("expect") or {}).get("source") for row in results["rows"]}
-    notes = [f"- {method}: published by {source}" for method, source in sources.items() if source]
-    notes += [
-        f"- {row['method']}, seed {row['seed']}: {row['hardware']}"
-        for row in results["rows"]
-        if row.get("hardware", results["hardware"]) != results["hardware"]
-    ]
-    return "\n\n".join(lines) + "\n" + "\n".join(body) + "\n\n" + "\n".join(notes)
-
-
 COLUMNS = {
     "closed.many": "many",
     "closed.medium": "medium",
@@ -160,7 +129,7 @@ COLUMNS = {
 }
 
 
-def suite_section(results: dict) -> str:
+def suite_section(name: str, results: dict) -> str:
     """What `oltr suite` kept in suite.json: ours, and below it the published row where there is one."""
     shown = [c for c in COLUMNS if any(row["mean"].get(c) is not None for row in results["rows"])]
     lines = ["| method | " + " | ".join(COLUMNS[c] for c in shown) + " |", "|---|" + "---:|" * len(shown)]
@@ -173,7 +142,8 @@ def suite_section(results: dict) -> str:
             lines.append("| *published* | " + " | ".join(cells) + " |")
     seeds = sorted({seed for row in results["rows"] for seed in row["seeds"]})
     notes = [f"`oltr suite {results['suite']}`, percent, seeds {', '.join(seeds)}.", *results["notes"]]
-    return f"## Suite {results['suite']}\n\n{' '.join(notes)} {made(results)}.\n\n" + "\n".join(lines)
+    heading = f"## {name.replace('-', ' ', 1).capitalize()}"
+    return f"{heading}\n\n{' '.join(notes)} {made(results)}.\n\n" + "\n".join(lines)
 
 
 def _split(column: str) -> tuple[str, str]:
