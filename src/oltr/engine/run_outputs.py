@@ -30,7 +30,15 @@ def load_network(folder: RunFolder) -> Network:
     config, counts = folder.config(), [entry["train_count"] for entry in folder.classes()]
     method = build_method(config, torch.tensor(counts))
     network = build_network(config, method, config.num_stages)
-    network.load_state_dict(folder.load_weights(folder.model))
+    weights = folder.load_weights(folder.model)
+    try:
+        network.load_state_dict(weights)
+    except RuntimeError as problem:  # e.g. a run of an earlier version
+        raise UserError(
+            f"The weights {folder.model} do not fit the network of this run.",
+            str(problem).split("\n\t")[1],
+            "train the run again",
+        ) from None
     return network.eval()
 
 

@@ -1,0 +1,61 @@
+"""`oltr explain`: why a run names an image as it does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from oltr.cli.options import Json, Root, Run, print_json
+from oltr.errors import UserError
+
+
+def explain(
+    run: Run,
+    image: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="IMAGE", help="an image file")],
+    out: Path | None = None,
+    source: Annotated[str | None, tyro.conf.arg(metavar="SOURCE")] = None,
+    root: Root = None,
+    score: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None,
+    threshold: float | None = None,
+    unknown_rate: float | None = None,
+    as_json: Json = False,
+) -> None:
+    """Prediction, unknown or not and why, nearest classes, infused concepts and attention, as one picture.
+
+    Args:
+        out: where the picture goes: .png, .svg or .pdf; RUN/explain/IMAGE.png unless given
+        source: where the images that the run was trained on are now, if they have moved
+        score: what calls an image unknown; what the run was saved with, or the method's own, unless given
+        threshold: where the score divides known from unknown
+        unknown_rate: instead, choose it so that this share of known validation images is called unknown
+    """
+    from oltr.analysis.explanation_figure import explanation_figure
+    from oltr.analysis.explanation_text import explanation_text
+    from oltr.analysis.save import KINDS, save_figure
+    from oltr.data.sources import read_source
+    from oltr.engine.console import Console
+    from oltr.engine.explain_run import explain as explained
+    from oltr.engine.run_folder import RunFolder
+
+    if root is not None and source is None:
+        raise UserError("--root was given without a --source.", try_this="--source SOURCE --root DIR")
+    image = image.expanduser()
+    picture = out or run / "explain" / f"{image.stem}.png"
+    if picture.suffix.lower() not in KINDS:  # before the work, not after it
+        raise UserError(f"--out {picture} is no name for a picture.", try_this=f"one of: {', '.join(KINDS)}")
+    told = explained(
+        RunFolder(run),
+        image,
+        Console(),
+        manifest=None if source is None else read_source(source, root),
+        score=score,
+        threshold=threshold,
+        unknown_rate=unknown_rate,
+    )
+    save_figure(explanation_figure(told), picture)
+    if as_json:
+        print_json({**told.to_dict(), "picture": str(picture)})
+    else:
+        print(f"{explanation_text(told)}\npicture: {picture}")

@@ -1,0 +1,47 @@
+"""By which score and threshold a run calls images unknown, as `Recognizer.load` settles it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from oltr.data.manifest import Manifest
+from oltr.engine.console import Console
+from oltr.engine.prepare_score import named_score, prepared_score
+from oltr.engine.run_folder import RunFolder
+from oltr.engine.run_outputs import SPLITS, kept_outputs
+from oltr.evaluation.outputs import Outputs
+from oltr.openset import Score
+from oltr.openset.threshold import check_choice, settle_threshold
+
+UNKNOWN_RATE = 0.05  # of a run that was saved without a choice
+
+
+class Decision(NamedTuple):
+    """A score ready for use, its threshold, and the outputs it was settled on."""
+
+    score: Score
+    threshold: float
+    unknown_rate: float | None  # that the threshold meets on validation images; None: it was given, or fixed
+    outputs: Mapping[str, Outputs]  # those kept of val, test and open
+    read: Mapping[str, Outputs]  # those of them that the score reads
+
+
+def settle_decision(
+    folder: RunFolder,
+    console: Console,
+    score: str | None = None,
+    threshold: float | None = None,
+    unknown_rate: float | None = None,
+    manifest: Manifest | None = None,
+) -> Decision:
+    """What is given; else what the run was saved with; else an unknown rate of 5 %, where there are
+    validation outputs to meet it on."""
+    saved, outputs = folder.run().get("decision", {}), kept_outputs(folder, SPLITS)
+    name = score or saved.get("score")
+    if threshold is None and unknown_rate is None and outputs.get("val"):
+        unknown_rate = saved.get("unknown_rate", UNKNOWN_RATE)
+    check_choice(named_score(folder, name), threshold, unknown_rate)  # before images are read for hours
+    chosen, read = prepared_score(folder, name, outputs, manifest, console)
+    line = settle_threshold(chosen, read.get("val"), threshold, unknown_rate)
+    return Decision(chosen, line, unknown_rate, outputs, read)

@@ -1,0 +1,192 @@
+"""`explain`: the same verdict as `predict`, each part or why it is missing, and bad input refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import yaml
+from PIL import Image
+
+from oltr import Recognizer
+from oltr.data.store import open_pack
+from oltr.engine.run_folder import RunFolder
+from oltr.evaluation.outputs import Outputs
+from tests.helpers.tiny import tiny_pack
+
+KEYS = ("schema", "image", "run", "method", "label", "probability", "unknown", "candidates", "decision")
+PARTS = ("nearest", "infused", "attention")
+
+
+@pytest.fixture
+def run(trained, tmp_path) -> Path:
+    """A run of oltr that may be spoilt."""
+    return shutil.copytree(trained["oltr"], tmp_path / "run")
+
+
+@pytest.fixture
+def image(pack, tmp_path) -> Path:
+    """The first test image, as a file of its own."""
+    opened = open_pack(pack)
+    file = tmp_path / "some image.png"
+    Image.fromarray(np.asarray(opened.images[opened.manifest.positions("test")[0]])).save(file)
+    return file
+
+
+def told(said) -> dict:
+    assert said.code == 0, said.err
+    return json.loads(said.out)
+
+
+def change(run: Path, **values) -> None:
+    """Other entries in run.yaml."""
+    file = run / "run.yaml"
+    file.write_text(yaml.safe_dump(yaml.safe_load(file.read_text()) | values, sort_keys=False))
+
+
+def test_it_says_what_predict_says(oltr, run, image):
+    said = oltr("explain", run, image, "--json")
+    answer = told(said)
+    assert said.err == "" and tuple(answer) == (*KEYS, *PARTS, "picture")
+    recognizer = Recognizer.load(run, verbose=False)
+    row = recognizer.predict(image).iloc[0]
+    assert (answer["label"], answer["unknown"]) == (row["label"], row["unknown"])
+    assert answer["probability"] == pytest.approx(row["probability"], rel=1e-5)
+    assert answer["candidates"][1]["name"] == row["second_label"]
+    assert answer["decision"]["threshold"] == recognizer.threshold_
+    assert answer["decision"]["value"] == pytest.approx(1 - row["unknown_score"], rel=1e-6)
+    assert answer["nearest"]["classes"][0]["distance"] == pytest.approx(row["reachability"], rel=1e-5)
+    picture = run / "explain" / "some image.png"
+    assert answer["picture"] == str(picture) and Image.open(picture).format == "PNG"
+    assert [file.name for file in picture.parent.iterdir()] == ["some image.png"]
+
+
+def test_candidates_and_parts(oltr, run, image):
+    answer = told(oltr("explain", run, image, "--json"))
+    classes = {entry["name"]: entry for entry in RunFolder(run).classes()}
+    shares = [candidate["probability"] for candidate in answer["candidates"]]
+    assert len(shares) == 5 and shares == sorted(shares, reverse=True) and sum(shares) <= 1 + 1e-6
+    for candidate in answer["candidates"]:
+        assert candidate["train_count"] == classes[candidate["name"]]["train_count"]
+        assert candidate["shots"] == classes[candidate["name"]]["shots"]
+    neurons = answer["infused"]["neurons"]
+    amounts = [neuron["infused"] for neuron in neurons]
+    assert len(neurons) == 3 and amounts == sorted(amounts, reverse=True)
+    assert answer["infused"]["among"] == "all 64 training images"
+    for neuron in neurons:
+        assert len(neuron["strongest"]) == 9
+        assert all(strong["path"].startswith("train/") for strong in neuron["strongest"])
+    if "missing" not in answer["attention"]:
+        height, width = answer["attention"]["map_size"]
+        assert np.shape(answer["attention"]["modulated"]) == (height, width)
+
+
+def test_shares_of_less_familiar_images_by_a_loop(oltr, run, image):
+    decision = told(oltr("explain", run, image, "--json"))["decision"]
+    groups = [entry["shots"] for entry in RunFolder(run).classes()]
+    tally: dict[str, list[bool]] = {}
+    for split in ("test", "open"):
+        outputs = Outputs.load(run / "outputs" / f"{split}.safetensors")
+        for logits, label in zip(outputs.logits.double(), outputs.labels.tolist(), strict=True):
+            kind = "open" if label == -1 else groups[label]
+            tally.setdefault(kind, []).append(float(logits.softmax(0).max()) < decision["value"])
+    assert decision["less_familiar"] == pytest.approx({k: sum(v) / len(v) for k, v in tally.items()})
+
+
+def test_words_for_the_screen(oltr, run, image):
+    said = oltr("explain", run, image, "--out", run / "why.svg")
+    lines = said.out.splitlines()
+    assert said.code == 0 and lines[0].startswith(f"{image}: ") and "%" in lines[0]
+    assert "threshold" in lines[1] and lines[-1] == f"picture: {run / 'why.svg'}"
+    assert (run / "why.svg").read_text(encoding="utf-8").lstrip().startswith("<?xml")
+    assert oltr("explain", run, image, "--out", run / "why.PDF").code == 0
+
+
+@pytest.mark.parametrize("name", ["reachability", "energy", "knn", "odin"])
+def test_other_scores(oltr, run, image, name):
+    answer = told(oltr("explain", run, image, "--score", name, "--unknown-rate", "0.2", "--json"))
+    recognizer = Recognizer.load(run, score=name, unknown_rate=0.2, verbose=False)
+    row, decision = recognizer.predict(image).iloc[0], answer["decision"]
+    sign = -1 if decision["higher_is_known"] else 1
+    assert (decision["score"], decision["unknown_rate"]) == (name, 0.2)
+    assert decision["threshold"] == pytest.approx(recognizer.threshold_)
+    assert sign * decision["value"] == pytest.approx(row["unknown_score"], rel=1e-5)
+    assert answer["unknown"] == row["unknown"]
+
+
+def test_the_decision_a_run_was_saved_with(oltr, run, image):
+    change(run, decision={"score": "energy", "unknown_rate": 0.3})
+    decision = told(oltr("explain", run, image, "--json"))["decision"]
+    assert (decision["score"], decision["unknown_rate"]) == ("energy", 0.3)
+    decision = told(oltr("explain", run, image, "--threshold", "7", "--json"))["decision"]
+    assert (decision["score"], decision["threshold"], decision["unknown_rate"]) == ("energy", 7.0, None)
+
+
+def test_beyond_the_threshold_it_is_unknown(oltr, run, image):
+    assert told(oltr("explain", run, image, "--threshold", "1.1", "--json"))["unknown"] is True
+    assert told(oltr("explain", run, image, "--threshold", "0", "--json"))["unknown"] is False
+    assert "unknown, likeliest" in oltr("explain", run, image, "--threshold", "1.1").out
+
+
+def test_a_method_without_memory_and_attention(oltr, trained, image, tmp_path):
+    run = shutil.copytree(trained["plain"], tmp_path / "plain")
+    answer = told(oltr("explain", run, image, "--json"))
+    assert "memory" in answer["infused"]["missing"] and "no attention" in answer["attention"]["missing"]
+    kept = Outputs.load(run / "outputs" / "val.safetensors")
+    feature = Outputs.load(run / "outputs" / "test.safetensors").features[0]
+    distances = {}
+    for number, entry in enumerate(RunFolder(run).classes()):
+        mean = torch.stack([f for f, y in zip(kept.features, kept.labels, strict=True) if y == number]).mean(
+            0
+        )
+        distances[entry["name"]] = float((feature - mean).norm())
+    nearest = answer["nearest"]
+    assert nearest["of"] == "class means of the validation images"
+    assert [entry["name"] for entry in nearest["classes"]] == sorted(distances, key=distances.get)[:5]
+    for entry in nearest["classes"]:
+        assert entry["distance"] == pytest.approx(distances[entry["name"]], rel=1e-4)
+
+
+def test_training_images_that_are_gone_and_back(oltr, run, image, pack, tmp_path):
+    change(run, source=str(tmp_path / "gone.pack"))
+    answer = told(oltr("explain", run, image, "--json"))
+    assert "--source" in answer["infused"]["missing"] and "gone.pack" in answer["infused"]["missing"]
+    assert [neuron["strongest"] for neuron in answer["infused"]["neurons"]] == [[], [], []]
+    assert len(answer["nearest"]["classes"]) == 5
+    answer = told(oltr("explain", run, image, "--source", pack, "--json"))
+    assert "missing" not in answer["infused"]
+    other = tiny_pack(tmp_path / "other", seed=1)
+    change(run, data=yaml.safe_load((run / "run.yaml").read_text())["data"] | {"fingerprint": "another"})
+    oltr("explain", run, image, "--source", other).refused("other images than the run was trained on")
+
+
+def test_no_open_images_and_no_outputs(oltr, run, image):
+    (run / "outputs" / "open.safetensors").unlink()
+    assert "open" not in told(oltr("explain", run, image, "--json"))["decision"]["less_familiar"]
+    shutil.rmtree(run / "outputs")
+    decision = told(oltr("explain", run, image, "--json"))["decision"]
+    assert (decision["threshold"], decision["unknown_rate"]) == (0.1, None)
+    assert "no test images" in decision["less_familiar"]["missing"]
+    oltr("explain", run, image, "--unknown-rate", "0.1").refused("no validation images")
+
+
+def test_bad_input_is_refused_and_nothing_written(oltr, run, image, pack, tmp_path):
+    broken = tmp_path / "broken.jpg"
+    broken.write_bytes(b"no picture")
+    oltr("explain", run, broken).refused("broken.jpg cannot be read", "not an image")
+    oltr("explain", run, tmp_path / "nowhere.png").refused("no such file")
+    oltr("explain", run, tmp_path).refused("is a folder", "an image in it")
+    oltr("explain", tmp_path, image).refused("is not a run folder")
+    oltr("explain", run, image, "--out", "why.gif").refused("why.gif", ".png, .svg, .pdf")
+    oltr("explain", run, image, "--root", tmp_path).refused("without a --source")
+    oltr("explain", run, image, "--threshold", "1", "--unknown-rate", "0.1").refused("not both")
+    oltr("explain", run, image, "--unknown-rate", "7").refused("between 0 and 1")
+    oltr("explain", run, image, "--score", "sofmax").refused("did you mean softmax")
+    oltr("explain", run, image, "--source", tmp_path / "x.pack").refused("x.pack")
+    assert not (run / "explain").exists()
+    (run / "model.safetensors").write_bytes(b"cut")
+    oltr("explain", run, image).refused("is not whole")
