@@ -12,8 +12,10 @@ METHODS = ("plain", "class-aware", "oltr")
 
 
 @pytest.fixture(autouse=True)
-def small(few_glyphs):
-    """None of these tests draws the whole set."""
+def small(few_glyphs, monkeypatch, request):
+    """None of these tests draws the whole set, and only those about it the page."""
+    if "page" not in request.function.__name__:
+        monkeypatch.setattr("oltr.cli.demo._write_page", lambda out, console: None)
 
 
 def test_the_demo_ends_with_its_table(oltr, tmp_path):
@@ -26,6 +28,26 @@ def test_the_demo_ends_with_its_table(oltr, tmp_path):
     assert [report["method"] for report in reports] == list(METHODS)
     assert (tmp_path / "glyphs.png").read_bytes()[:4] == b"\x89PNG"
     assert not list(tmp_path.rglob("*.part"))
+
+
+def test_the_demo_leaves_a_page(oltr, tmp_path):
+    said = oltr("demo", "--epochs", "1", "1", "--out", tmp_path)
+    assert said.code == 0, said.err
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert all(f">{method}<" in page for method in METHODS) and "over plain" in page
+    assert str(tmp_path / "report.html") in "\n".join(said.err.splitlines()[-3:])
+
+
+@pytest.mark.parametrize("fault", [RuntimeError("no ink"), ImportError("no jinja2")])
+def test_a_page_that_fails_does_not_cost_the_demo(oltr, tmp_path, monkeypatch, fault):
+    def fail(*_):
+        raise fault
+
+    monkeypatch.setattr("oltr.report.page.write.write_page", fail)
+    said = oltr("demo", "--epochs", "1", "1", "--out", tmp_path)
+    assert said.code == 0 and said.out.count("\noltr ") == 2
+    assert f"report.html could not be made: {fault}" in said.err and "Traceback" not in said.err
+    assert not (tmp_path / "report.html").exists() and "next: oltr train" in said.err
 
 
 def test_a_finished_demo_shows_its_numbers_again(oltr, tmp_path):

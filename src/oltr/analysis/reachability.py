@@ -72,7 +72,11 @@ def score_histogram_figure(runs: Mapping[str, ScoreHistogram]) -> Figure:
                 _draw(axes, run, kind)
             else:
                 axes.text(0.5, 0.4, f"no {kind} images", transform=axes.transAxes, ha="center", color="0.5")
-        grid[-1, column].set_xlabel(score_name(run.score), fontsize="small" if len(runs) > 1 else None)
+        title = score_name(run.score)
+        if len(runs) > 1:  # in two lines, or neighbours would overlap
+            grid[-1, column].set_xlabel(title.replace(" (", "\n("), fontsize="small")
+        else:
+            grid[-1, column].set_xlabel(title)
     figure.supylabel("share of the group's images in each bin (%)", fontsize="medium")
     return figure
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from oltr.cli.options import Epochs, Json, print_json
 
 if TYPE_CHECKING:
+    from oltr.engine.console import Console
     from oltr.evaluation.report import Report
 
 METHODS = ("plain", "class-aware", "oltr")
@@ -61,6 +62,7 @@ def demo(out: Path = Path("runs/demo"), seed: int = 0, epochs: Epochs = (), as_j
         careful[method] = make_report(run, cached_outputs(run), unknown_rate=UNKNOWN_RATE)
     if as_json:
         print_json({"default": _plain(reports), f"unknown_rate_{UNKNOWN_RATE}": _plain(careful)})
+        _write_page(out, console)
         return
     idle = max(report["open"]["unknown_recall"] for report in reports.values()) < 0.1
     remark = ": it rejects almost nothing here" if idle else ""
@@ -68,10 +70,25 @@ def demo(out: Path = Path("runs/demo"), seed: int = 0, epochs: Epochs = (), as_j
     print(comparison(reports).text())
     print(f"\nThreshold that calls {UNKNOWN_RATE:.0%} of known validation images unknown (--unknown-rate).\n")
     print(comparison(careful).text())
+    page = _write_page(out, console)
     console.say(
         f"\n{time.monotonic() - began:.0f} s in all; a look at the data: {out / 'glyphs.png'}\n"
-        f"next: oltr train FOLDER_OF_PHOTOS, or oltr evaluate {out / 'oltr'} --per-class 10"
+        + (f"a page of it all, with figures: {page}\n" if page else "")
+        + f"next: oltr train FOLDER_OF_PHOTOS, or oltr evaluate {out / 'oltr'} --per-class 10"
     )
+
+
+def _write_page(out: Path, console: Console) -> Path | None:
+    """The report page of the three runs; the demo's numbers are out, and no fault here may cost them."""
+    page = out / "report.html"
+    try:
+        from oltr.report.page.write import write_page
+
+        write_page([out / method for method in METHODS], page, console)
+    except Exception as problem:
+        console.warn(f"{page} could not be made: {problem}")
+        return None
+    return page
 
 
 def _plain(reports: dict[str, Report]) -> dict[str, Any]:

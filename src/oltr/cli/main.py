@@ -22,6 +22,7 @@ VERBS = {
     "train": ("train", "train", "train a recogniser and evaluate it"),
     "evaluate": ("evaluate", "evaluate", "measure a run, again or with another threshold or source"),
     "compare": ("evaluate", "compare", "several runs in one table, beside the published numbers"),
+    "report": ("report", "report", "one page to look at: verdict, table, figures, classes, worst images"),
     "explain": ("explain", "explain", "why an image is named as it is: scores, nearest classes, attention"),
     "suite": ("suite", "suite", "a table or a sweep of the paper, end to end, beside the published numbers"),
     "methods": ("listings", "methods", "the methods and open-set scores there are"),

@@ -80,19 +80,25 @@ class Table:
         return self.markdown()
 
 
-def comparison(reports: Mapping[str, Report]) -> Table:
-    """One row per run, closed and open as in the paper, the published row and the difference under it."""
+def comparison(reports: Mapping[str, Report], over_first: bool = False) -> Table:
+    """One row per run, closed and open as in the paper, the published row and the difference under it.
+
+    With `over_first` each next run is followed by its difference to the first.
+    """
     columns = _columns(reports)
     rows: list[list[str]] = []
+    first = next(iter(reports), "")
     for name, report in reports.items():
         ours = [_number(report.data, column) for column in columns]
         label = name if report["method"] in name else f"{name} ({report['method']})"
         rows.append([label, *_cells(ours, columns)])
+        if over_first and name != first:
+            gaps = _gaps(ours, [_number(reports[first].data, column) for column in columns])
+            rows.append([f"  over {first}", *_cells(gaps, columns, sign="+")])
         if _published(report):
             theirs = [_number(_published(report), column) for column in columns]
-            gaps = [None if a is None or b is None else a - b for a, b in zip(ours, theirs, strict=True)]
             rows.append(["  published", *_cells(theirs, columns)])
-            rows.append(["  difference", *_cells(gaps, columns, sign="+")])
+            rows.append(["  difference", *_cells(_gaps(ours, theirs), columns, sign="+")])
     groups = [("", ["method"])]
     for part in dict.fromkeys(column.part for column in columns):
         groups.append((part, [column.title for column in columns if column.part == part]))
@@ -190,6 +196,10 @@ def _number(data: Mapping[str, Any], column: _Column) -> float | None:
 def _cells(values: Sequence[float | None], columns: Sequence[_Column], sign: str = "") -> list[str]:
     pairs = zip(values, columns, strict=True)
     return [_percent(value, sign) if column.percent else _fraction(value, sign) for value, column in pairs]
+
+
+def _gaps(ours: Sequence[float | None], theirs: Sequence[float | None]) -> list[float | None]:
+    return [None if a is None or b is None else a - b for a, b in zip(ours, theirs, strict=True)]
 
 
 def _percent(value: float | None, sign: str = "") -> str:

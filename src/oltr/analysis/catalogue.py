@@ -1,0 +1,236 @@
+"""All figures of the paper and some beyond it: what each shows, what it needs, and what makes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from matplotlib.figure import Figure
+
+from oltr.analysis import run_figures
+from oltr.analysis.run_figures import Runs
+
+BEYOND = "beyond the paper"
+OF_A_RUN = "oltr report RUN --figures DIR"
+OF_SEVERAL = "oltr report RUN RUN ... --figures DIR"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A figure; `draw` raises UserError where these runs have not what it needs, and is None for a schema or
+    a figure of many trainings, which `made_by` tells."""
+
+    name: str  # also of its files
+    title: str
+    paper: str  # its number there, or BEYOND
+    caption: str  # what it shows and what to look for
+    needs: str
+    made_by: str
+    draw: Callable[[Runs], Figure] | None = None
+    choose: Callable[[Runs], Runs] | None = None  # which of the runs it shows; None: all of them
+    photographs: bool = False  # shows images, whose colours must stay as they are
+
+
+CATALOGUE = (
+    Entry(
+        "task",
+        "The task",
+        "Fig. 1",
+        "Common, rare and unseen classes as one spectrum, and what a recogniser owes to each.",
+        "nothing: a schema",
+        "docs/concepts.md, in words",
+    ),
+    Entry(
+        "method",
+        "The method",
+        "Fig. 2",
+        "Backbone, modulated attention, memory, meta-embedding and classifier, from the image to the answer.",
+        "nothing: a schema",
+        "docs/concepts.md, box by box",
+    ),
+    Entry(
+        "distribution",
+        "Training images per class",
+        "Fig. 10, 12, 13",
+        "The data the runs learned from, largest class first. Look at how long the tail is, and at how much "
+        "of it is few-shot: those classes decide whether a method for long tails pays.",
+        "training counts",
+        OF_A_RUN,
+        run_figures.draw_distribution,
+    ),
+    Entry(
+        "class-gain",
+        "F1 gained over the plain model",
+        "Fig. 6",
+        "Each class, from the most training images to the fewest, and the open images as one more class. "
+        "Look right: gains in the tail are what the method is for. Bars below zero on the left are their "
+        "price in the head.",
+        "two runs on the same images, the plain model or any first run among them",
+        OF_SEVERAL,
+        run_figures.draw_class_gain,
+        run_figures.baseline_first,
+    ),
+    Entry(
+        "confusion",
+        "What images are taken for",
+        BEYOND,
+        "Rows are what images are, columns what they are taken for. Look along the few-shot row: mistakes "
+        "towards many-shot classes mean a head that swallows the tail; those towards unknown, a threshold "
+        "that takes rare for new.",
+        "test images",
+        OF_A_RUN,
+        run_figures.draw_confusion,
+        run_figures.first_few,
+    ),
+    Entry(
+        "tsne",
+        "Features in the plane (t-SNE)",
+        "Fig. 3",
+        "A sample of up to 5 many-shot and 5 few-shot classes with 20 test images each, and 100 open images. "
+        "Look for clusters that are tight and apart, also of few-shot classes, and for open images that keep "
+        "out of them. Distances between far clusters mean nothing.",
+        "test images; meta-embeddings need a memory",
+        OF_A_RUN,
+        run_figures.draw_embedding,
+        run_figures.first_few,
+    ),
+    Entry(
+        "attention",
+        "Modulated attention",
+        "Fig. 4",
+        "Where the network looks, on one test image of each kind. Look for attention that follows the "
+        "object, and that differs between classes which are easily confused.",
+        "the images, and a method with attention",
+        OF_A_RUN,
+        run_figures.draw_attention,
+        photographs=True,
+    ),
+    Entry(
+        "infused",
+        "Concepts infused from the memory",
+        "Fig. 7, 14, 15",
+        "One test image of each kind, the neurons into which the memory infuses most, and the training "
+        "patches that activate these most. Look for relatives: a rare class should borrow from common ones "
+        "that share its parts.",
+        "the images, and a method with a memory",
+        OF_A_RUN,
+        run_figures.draw_infused,
+        photographs=True,
+    ),
+    Entry(
+        "activation",
+        "What infused neurons respond to",
+        BEYOND,
+        "The mean of the training images that activate a neuron least, and of those that do so most. Look "
+        "for a visible difference: then the neuron stands for something one can name.",
+        "the images, and a method with a memory",
+        OF_A_RUN,
+        run_figures.draw_activation_averages,
+        photographs=True,
+    ),
+    Entry(
+        "threshold",
+        "Influence of the threshold",
+        "Fig. 8 (b)",
+        "Accuracy of known images and F-measure as the threshold moves. Look for a plateau of the F-measure: "
+        "a wide one forgives a threshold that was chosen badly. Where few-shot accuracy falls first, rare "
+        "classes pay for rejecting unknown ones.",
+        "open images; the same score for all runs",
+        OF_A_RUN,
+        run_figures.draw_threshold_sweep,
+    ),
+    Entry(
+        "open-classes",
+        "Influence of the number of open classes",
+        "Fig. 8 (c)",
+        "The F-measure as more unseen classes turn up, drawn in random order. Look at the slope: a flat line "
+        "means that new classes hardly hurt.",
+        "open images whose classes have names, in the run's data",
+        OF_A_RUN,
+        run_figures.draw_open_classes_sweep,
+    ),
+    Entry(
+        "reachability",
+        "Distance to the memory",
+        BEYOND,
+        "Reachability γ of each shot group and of open images. Look for open images that lie further away "
+        "than few-shot ones: as far as they overlap, γ cannot tell rare from new.",
+        "a method with a memory",
+        OF_A_RUN,
+        run_figures.draw_reachability,
+        run_figures.with_memory,
+    ),
+    Entry(
+        "scores",
+        "The score that calls images unknown",
+        BEYOND,
+        "Its values for each shot group and for open images. Look at the overlap of few-shot and open: no "
+        "threshold separates what overlaps.",
+        "test images",
+        OF_A_RUN,
+        run_figures.draw_scores,
+        run_figures.first_few,
+    ),
+    Entry(
+        "oscr",
+        "Known named rightly against open let through",
+        BEYOND,
+        "All thresholds in one line (OSCR). Look at the left end: how many known images are still named "
+        "rightly when few open ones may pass. Higher is better.",
+        "open images",
+        OF_A_RUN,
+        run_figures.draw_oscr,
+    ),
+    Entry(
+        "risk-coverage",
+        "Risk against coverage",
+        BEYOND,
+        "How often the network is wrong on the known images of which it is surest. Look for a line that "
+        "starts near zero and rises late: then unsure images can be passed on to a person.",
+        "test images",
+        OF_A_RUN,
+        run_figures.draw_risk_coverage,
+    ),
+    Entry(
+        "calibration",
+        "Confidence against accuracy",
+        BEYOND,
+        "Bins of known images from the least sure to the surest. Below the diagonal the network is surer "
+        "than it is right; above it, it is too modest.",
+        "test images",
+        OF_A_RUN,
+        run_figures.draw_calibration,
+    ),
+    Entry(
+        "ablation",
+        "Ablation study",
+        "Fig. 5",
+        "Accuracy as attention, memory and the other parts are left out, one training each.",
+        "trainings of its own",
+        "oltr suite ablation",
+    ),
+    Entry(
+        "longtail-ness",
+        "Influence of the data's longtail-ness",
+        "Fig. 8 (a)",
+        "Accuracy as the training set becomes more imbalanced, one training for each point.",
+        "trainings of its own",
+        "oltr suite sweep-longtail",
+    ),
+    Entry(
+        "intuition",
+        "Knowledge of head, tail and open classes",
+        "Fig. 9",
+        "Head, tail and open classes by how much was seen of them, and the part of the method for each.",
+        "nothing: a schema",
+        "docs/concepts.md, in words",
+    ),
+    Entry(
+        "memory",
+        "How centroids come about",
+        "Fig. 11",
+        "Centroids drawn to the features of their class and pushed from those of others, batch by batch.",
+        "nothing: a schema",
+        "docs/concepts.md, in words",
+    ),
+)

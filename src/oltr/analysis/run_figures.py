@@ -1,0 +1,172 @@
+"""From loaded runs to each figure: most need outputs alone, the last three the networks too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from oltr.analysis.calibration import calibration, calibration_figure
+from oltr.analysis.class_gain import class_gain, class_gain_figure
+from oltr.analysis.confusion import confusion, confusion_figure
+from oltr.analysis.distribution import class_distribution
+from oltr.analysis.embedding import embedding, embedding_figure
+from oltr.analysis.loaded_run import LoadedRun
+from oltr.analysis.open_classes_sweep import open_classes_sweep, open_classes_sweep_figure
+from oltr.analysis.oscr import oscr_curve, oscr_figure
+from oltr.analysis.reachability import score_histogram, score_histogram_figure
+from oltr.analysis.risk_coverage import risk_coverage, risk_coverage_figure
+from oltr.analysis.threshold_sweep import threshold_sweep, threshold_sweep_figure
+from oltr.errors import UserError
+
+if TYPE_CHECKING:
+    from oltr.engine.console import Console
+    from oltr.engine.run_folder import RunFolder
+
+Runs = Sequence[LoadedRun]
+PANELS = 4  # runs in a figure that has a panel for each; more would be too small to read
+
+
+def first_few(runs: Runs) -> Runs:
+    """As many as there are panels."""
+    return runs[:PANELS]
+
+
+def with_memory(runs: Runs) -> Runs:
+    """The first few that have one."""
+    return [run for run in runs if run.outputs["test"].reachability is not None][:PANELS]
+
+
+def baseline_first(runs: Runs) -> Runs:
+    """The plain model if it is among the runs, else the first, and then a few others."""
+    baseline = next((run for run in runs if run.method == "plain"), runs[0])
+    return [baseline, *[run for run in runs if run is not baseline][:PANELS]]
+
+
+def draw_distribution(runs: Runs) -> Figure:
+    """Training images per class, which all runs must share."""
+    first = runs[0]
+    if any(not np.array_equal(run.counts, first.counts) for run in runs):
+        raise UserError(
+            "The runs learned from different numbers of images per class.", try_this="a report of each"
+        )
+    return class_distribution(first.counts, first.shots)
+
+
+def draw_embedding(runs: Runs) -> Figure:
+    return embedding_figure(
+        {run.name: embedding(run.outputs["test"], run.unseen, run.counts, shots=run.shots) for run in runs}
+    )
+
+
+def draw_class_gain(runs: Runs) -> Figure:
+    """Over the first run."""
+    if len(runs) < 2:
+        raise UserError("There is one run only, so no gain over another.", try_this="oltr report PLAIN RUN")
+    baseline, *others = runs
+    gains = {run.name: class_gain(run.decisions, baseline.decisions, run.counts, run.shots) for run in others}
+    return class_gain_figure(gains, baseline.name)
+
+
+def draw_threshold_sweep(runs: Runs) -> Figure:
+    return threshold_sweep_figure(
+        {
+            run.name: threshold_sweep(run.outputs, run.counts, run.score, shots=run.shots, read=run.read)
+            for run in runs
+        }
+    )
+
+
+def draw_open_classes_sweep(runs: Runs) -> Figure:
+    return open_classes_sweep_figure(
+        {
+            run.name: open_classes_sweep(
+                run.outputs, open_classes(run), run.score, threshold=run.threshold, read=run.read
+            )
+            for run in runs
+        }
+    )
+
+
+def draw_reachability(runs: Runs) -> Figure:
+    """Of runs that all have a memory."""
+    if not runs:
+        raise UserError("There is no memory to reach.", try_this="a run of the method oltr")
+    return score_histogram_figure(
+        {run.name: score_histogram(run.outputs, run.counts, shots=run.shots) for run in runs}
+    )
+
+
+def draw_scores(runs: Runs) -> Figure:
+    return score_histogram_figure(
+        {
+            run.name: score_histogram(run.outputs, run.counts, run.score, shots=run.shots, read=run.read)
+            for run in runs
+        }
+    )
+
+
+def draw_confusion(runs: Runs) -> Figure:
+    return confusion_figure({run.name: confusion(run.decisions, run.counts, run.shots) for run in runs})
+
+
+def draw_oscr(runs: Runs) -> Figure:
+    return oscr_figure({run.name: oscr_curve(run.outputs, run.score, read=run.read) for run in runs})
+
+
+def draw_risk_coverage(runs: Runs) -> Figure:
+    return risk_coverage_figure(
+        {run.name: risk_coverage(run.outputs, run.score, read=run.read) for run in runs}
+    )
+
+
+def draw_calibration(runs: Runs) -> Figure:
+    return calibration_figure({run.name: calibration(run.outputs) for run in runs})
+
+
+def draw_attention(runs: Runs) -> Figure:
+    from oltr.engine.model_figures import attention_of
+
+    return _of_the_last_that_can(runs, attention_of)
+
+
+def draw_infused(runs: Runs) -> Figure:
+    from oltr.engine.model_figures import infused_of
+
+    return _of_the_last_that_can(runs, infused_of)
+
+
+def draw_activation_averages(runs: Runs) -> Figure:
+    from oltr.engine.model_figures import activation_averages_of
+
+    return _of_the_last_that_can(runs, activation_averages_of)
+
+
+def open_classes(run: LoadedRun) -> list[str]:
+    """The class of each open image, which only the run's data know."""
+    if run.unseen is None:
+        raise UserError("There are no open images.", try_this="data with images in the split open")
+    return run.manifest().rows("open")["label"].tolist()
+
+
+def _of_the_last_that_can(runs: Runs, of: Callable[[RunFolder, Console], Figure]) -> Figure:
+    """One run is enough to look at; baselines come first, and most of them have neither part."""
+    from oltr.engine.console import Console
+    from oltr.engine.run_folder import RunFolder
+
+    problem: UserError | None = None
+    for run in reversed(runs):
+        try:
+            run.manifest()  # without images there is nothing to look at
+            figure = of(RunFolder(run.folder), Console(quiet=True))
+        except UserError as why:
+            problem = problem or why
+        else:
+            if len(runs) > 1:
+                title = f"{run.name}: {figure.get_suptitle()}".removesuffix(": ")
+                figure.suptitle(title, fontsize="medium")
+            return figure
+    assert problem is not None
+    raise problem

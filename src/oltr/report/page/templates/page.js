@@ -1,0 +1,77 @@
+(() => {
+  "use strict";
+  const root = document.documentElement;
+
+  // The theme: the system's until the button is used; kept where the browser allows it.
+  const button = document.getElementById("theme");
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : dark.matches);
+  const name = () => { button.textContent = isDark() ? "Light" : "Dark"; button.setAttribute("aria-label", `Use ${isDark() ? "light" : "dark"} colours`); };
+  const kept = (value) => {
+    try {
+      if (value) localStorage.setItem("oltr-theme", value);
+      return localStorage.getItem("oltr-theme");
+    } catch { return null; }
+  };
+  if (kept()) root.dataset.theme = kept();
+  button.hidden = false;
+  button.addEventListener("click", () => { root.dataset.theme = isDark() ? "light" : "dark"; kept(root.dataset.theme); name(); });
+  dark.addEventListener("change", name);
+  name();
+
+  // Sorting: a button in each heading; what has no value stays last, either way.
+  const table = document.getElementById("class-table");
+  const body = table.tBodies[0];
+  const heads = [...table.tHead.rows[table.tHead.rows.length - 1].cells];
+  const rows = [...body.rows];
+  const value = (row, column) => {
+    const cell = row.cells[column];
+    if (cell.dataset.value === undefined) return cell.textContent;
+    return cell.dataset.value === "" ? null : Number(cell.dataset.value);
+  };
+  const order = (column, direction) => (a, b) => {
+    const x = value(a, column), y = value(b, column);
+    if (x === null || y === null) return (x === null) - (y === null);
+    return direction * (typeof x === "string" ? x.localeCompare(y, undefined, { numeric: true }) : x - y);
+  };
+  heads.forEach((head, column) => {
+    const press = document.createElement("button");
+    press.type = "button";
+    press.append(...head.childNodes);
+    head.append(press);
+    press.addEventListener("click", () => {
+      const up = head.getAttribute("aria-sort") !== "ascending";
+      heads.forEach((other) => other.setAttribute("aria-sort", "none"));
+      head.setAttribute("aria-sort", up ? "ascending" : "descending");
+      body.append(...rows.sort(order(column, up ? 1 : -1)));
+    });
+  });
+
+  // Filtering, by a part of the name and by shot group.
+  const form = document.getElementById("filter");
+  const part = document.getElementById("filter-name");
+  const group = document.getElementById("filter-group");
+  const shown = document.getElementById("filter-count");
+  const filter = () => {
+    const text = part.value.trim().toLocaleLowerCase();
+    let left = 0;
+    for (const row of rows) {
+      const fits = (!group.value || row.dataset.group === group.value) && row.cells[0].textContent.toLocaleLowerCase().includes(text);
+      row.hidden = !fits;
+      left += fits;
+    }
+    shown.textContent = `${left.toLocaleString("en")} of ${rows.length.toLocaleString("en")} classes`;
+  };
+  form.hidden = false;
+  form.addEventListener("input", filter);
+  form.addEventListener("submit", (event) => event.preventDefault());
+  filter();
+
+  // What is folded would not be printed.
+  let closed = [];
+  addEventListener("beforeprint", () => {
+    closed = [...document.querySelectorAll("details:not([open])")].filter((part) => !part.parentElement.closest("details"));
+    closed.forEach((part) => { part.open = true; });
+  });
+  addEventListener("afterprint", () => closed.forEach((part) => { part.open = false; }));
+})();

@@ -1,0 +1,88 @@
+"""One self-contained HTML page of one run or of several side by side."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Sequence
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from oltr import __version__
+from oltr.analysis.catalogue import CATALOGUE
+from oltr.data.wording import count
+from oltr.engine.console import Console
+from oltr.files import whole
+from oltr.report.page.classes import class_lines
+from oltr.report.page.figures import Picture, draw_pictures
+from oltr.report.page.load import PageRun, data_cautions, load_page_runs
+from oltr.report.page.repeat import origin
+from oltr.report.page.verdict import verdict
+from oltr.report.page.worst import worst_images
+from oltr.report.tables import comparison
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+
+def write_page(
+    paths: Sequence[Path], out: Path, console: Console, figures: Path | None = None
+) -> list[Picture]:
+    """Write the page of these run folders, whole or not at all; the pictures in it, and why some are not.
+
+    With `figures` every picture is also written there, as SVG and as PNG.
+    """
+    runs = load_page_runs(paths, console)
+    with console.progress("drawing", "figures") as progress:
+        pictures = draw_pictures([run.loaded for run in runs], figures, progress)
+    text = page(runs, pictures, report_command(paths, out, figures))
+    with whole(out) as part:
+        part.write_text(text, encoding="utf-8")
+    return pictures
+
+
+def page(runs: Sequence[PageRun], pictures: Sequence[Picture], command: str) -> str:
+    """The text of the page; whatever came from outside, class names above all, is escaped by the template."""
+    table = comparison({run.name: run.report for run in runs}, over_first=True)
+    widths = [len(columns) for _, columns in table.groups]
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("page.html").render(
+        title=f"{', '.join(run.name for run in runs)}: open long-tailed recognition",
+        eyebrow=_eyebrow(runs),
+        verdict=verdict(runs),
+        cautions=data_cautions(runs),
+        runs=runs,
+        table=table,
+        starts=list(accumulate(widths)),  # columns that begin a group
+        pictures=pictures,
+        elsewhere=[entry for entry in CATALOGUE if entry.draw is None],
+        classes=class_lines(runs),
+        num_classes=runs[0].report["num_classes"],
+        worst=[(run.name, *worst_images(run.loaded)) for run in runs],
+        origins=[origin(run) for run in runs],
+        command=command,
+        version=__version__,
+        date=time.strftime("%Y-%m-%d"),
+    )
+
+
+def report_command(paths: Sequence[Path], out: Path, figures: Path | None) -> str:
+    """The command line that makes the page again."""
+    words: list[Any] = ["oltr", "report", *paths, "--out", out]
+    return shlex.join(map(str, [*words, *(["--figures", figures] if figures else [])]))
+
+
+def _eyebrow(runs: Sequence[PageRun]) -> str:
+    names, outputs = ", ".join(run.name for run in runs), runs[0].loaded.outputs
+    tested = ", ".join(
+        count(len(outputs[split]), f"{split} image") for split in ("test", "open") if split in outputs
+    )
+    return f"{names} · {count(runs[0].report['num_classes'], 'class')} · {tested}"

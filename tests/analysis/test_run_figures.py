@@ -1,0 +1,86 @@
+"""Which runs a figure shows, and figures of loaded runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from oltr.analysis import run_figures
+from oltr.analysis.loaded_run import LoadedRun
+from oltr.errors import UserError
+from oltr.openset import SCORES
+from tests.analysis.few_outputs import COUNTS, splits
+
+
+def loaded(name, method="focal", counts=COUNTS, threshold=0.4, **more):
+    outputs = splits(**{"memory": method == "oltr", **more})
+    return LoadedRun(
+        name=name,
+        folder=Path(name),
+        method=method,
+        class_names="abcd",
+        counts=np.array(counts),
+        shots="standard",
+        outputs=outputs,
+        score=SCORES["softmax"],
+        threshold=threshold,
+        read=outputs,
+        data=UserError("The images are gone."),
+    )
+
+
+def names(runs):
+    return [run.name for run in runs]
+
+
+def test_gains_are_over_the_plain_model_wherever_it_stands():
+    runs = [loaded("a"), loaded("b"), loaded("p", "plain"), *map(loaded, "cde")]
+    assert names(run_figures.baseline_first(runs)) == ["p", "a", "b", "c", "d"]
+    assert names(run_figures.baseline_first(runs[3:])) == ["c", "d", "e"]
+    assert names(run_figures.first_few(runs)) == ["a", "b", "p", "c"]
+
+
+def test_runs_with_a_memory_are_found_among_many():
+    runs = [*map(loaded, "abcdef"), loaded("o", "oltr")]
+    assert names(run_figures.with_memory(runs)) == ["o"]
+    assert isinstance(run_figures.draw_reachability(run_figures.with_memory(runs)), Figure)
+    with pytest.raises(UserError, match="no memory"):
+        run_figures.draw_reachability(run_figures.with_memory(runs[:-1]))
+
+
+def test_titles_say_over_whom():
+    figure = run_figures.draw_class_gain([loaded("p", "plain"), loaded("q")])
+    assert "q over p" in figure.axes[0].get_title(loc="left")
+    with pytest.raises(UserError, match="one run only"):
+        run_figures.draw_class_gain([loaded("q")])
+
+
+def test_decisions_know_the_run_s_threshold():
+    run = loaded("a", threshold=0.5)
+    unknown = run.decisions.predictions == -1
+    assert unknown.tolist() == (run.decisions.confidence < 0.5).tolist() and unknown.any()
+    assert not (loaded("a", threshold=None).decisions.predictions == -1).any()
+    assert run.decisions is run.decisions and len(run.decisions.labels) == 83 + 31
+    assert len(loaded("a", unseen=0, threshold=None).decisions.labels) == 83
+
+
+@pytest.mark.parametrize(
+    ("draw", "run", "why"),
+    [
+        (run_figures.draw_open_classes_sweep, loaded("a"), "The images are gone"),
+        (run_figures.draw_open_classes_sweep, loaded("a", unseen=0), "no open images"),
+        (run_figures.draw_threshold_sweep, loaded("a", unseen=0), "no open images"),
+        (run_figures.draw_oscr, loaded("a", unseen=0), "no open images"),
+    ],
+)
+def test_what_is_missing_is_said(draw, run, why):
+    with pytest.raises(UserError, match=why):
+        draw([run])
+
+
+def test_runs_that_learned_from_other_counts_share_no_distribution():
+    with pytest.raises(UserError, match="different numbers"):
+        run_figures.draw_distribution([loaded("a"), loaded("b", counts=[9, 9, 9, 9])])

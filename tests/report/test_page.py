@@ -1,0 +1,196 @@
+"""The report page: one whole file that escapes what came from outside and says what it lacks."""
+
+from __future__ import annotations
+
+import base64
+import re
+import warnings
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import pytest
+
+from oltr.engine.console import Console
+from oltr.errors import UserError
+from oltr.evaluation.report import Report
+from oltr.report.page.write import write_page
+from tests.report.made_run import COUNTS, made_pack, made_run
+
+WILD = ("<script>alert(1)</script>", "a & \"b\" 'c'", "</script><img src=x onerror=alert(2)>", "{{ 7 * 7 }}")
+
+
+class Seen(HTMLParser):
+    """The elements of a page, the addresses in it, and its text."""
+
+    def __init__(self, text: str):
+        super().__init__()
+        self.tags: list[str] = []
+        self.addresses: list[str] = []
+        self.handlers: list[str] = []
+        self.text = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.addresses += [value for name, value in attrs if name in ("src", "href", "srcset", "action")]
+        self.handlers += [name for name, _ in attrs if name.startswith("on")]
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def make(tmp_path, *runs, **more):
+    out = tmp_path / "page" / "report.html"
+    pictures = write_page(list(runs), out, Console(quiet=True), **more)
+    assert not list(tmp_path.rglob("*.part"))
+    return out.read_text(encoding="utf-8"), pictures
+
+
+def missing(pictures):
+    return {picture.entry.name: picture.missing.what for picture in pictures if picture.missing}
+
+
+@pytest.fixture(scope="module")
+def pack(tmp_path_factory):
+    return made_pack(tmp_path_factory.mktemp("data"))
+
+
+@pytest.fixture(scope="module")
+def two(pack, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
+    return [made_run(folder / "first", pack), made_run(folder / "second", pack, "oltr", seed=1, sure=4.0)]
+
+
+def test_two_runs_side_by_side(tmp_path, two):
+    text, pictures = make(tmp_path, *two)
+    seen = Seen(text)
+    assert all(address.startswith(("data:image/", "#")) for address in seen.addresses)
+    assert "http-equiv" in text and "default-src 'none'" in text
+    assert seen.tags.count("script") == seen.tags.count("style") == 1 and not seen.handlers
+    assert "over first" in seen.text and "second, the best of 2 runs, names" in seen.text
+    absent = missing(pictures)
+    # Nobody trained a network here; all that outputs are enough for is there.
+    assert set(absent) <= {"attention", "infused", "activation"}
+    for picture in pictures:
+        assert f'id="figure-{picture.entry.name}"' in text
+        assert picture.missing is not None or picture.source in text
+    for what in absent.values():
+        assert what in seen.text
+    assert "oltr suite ablation" in seen.text
+    assert text.count('data-group="') == 4 and "thumbnails" not in seen.text.lower()
+    assert text.count("data:image/webp") > 0
+
+
+def test_markup_in_names_stays_text(tmp_path):
+    name = "<b onclick=x>& $\\frac{$ 'one' -- \"two\" 雪"
+    run = made_run(tmp_path / name, made_pack(tmp_path / "data", WILD))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        text, pictures = make(tmp_path, run)
+    seen = Seen(text)
+    assert seen.tags.count("script") == 1 and not seen.handlers and "b" not in seen.tags
+    for part in (*WILD, name):
+        assert part in seen.text
+    assert {"threshold", "confusion", "oscr"}.isdisjoint(missing(pictures))
+    # The only raw closing tag of a script is the page's own.
+    assert text.count("</script>") == 1
+    for picture in pictures:
+        if picture.kind == "svg":
+            svg = base64.b64decode(picture.source.partition(",")[2])
+            tags = {element.tag.rpartition("}")[2] for element in ElementTree.fromstring(svg).iter()}
+            assert "script" not in tags and "svg" in tags
+
+
+@pytest.mark.parametrize(
+    ("sizes", "absent", "words"),
+    [
+        ({"unseen": 0}, {"threshold", "open-classes", "oscr"}, "not tested on unknown classes"),
+        ({"val": 0}, set(), "rejects almost nothing"),
+        ({"val": 0, "unseen": 0}, {"threshold", "open-classes", "oscr"}, "There were no open images"),
+    ],
+)
+def test_splits_that_are_not_there(tmp_path, sizes, absent, words):
+    run = made_run(tmp_path / "run", made_pack(tmp_path / "data", **sizes))
+    text, pictures = make(tmp_path, run)
+    assert {"class-gain", "reachability"} | absent <= set(missing(pictures))
+    assert {"confusion", "calibration", "scores", "distribution"}.isdisjoint(missing(pictures))
+    assert words in Seen(text).text
+
+
+def test_a_single_class(tmp_path):
+    run = made_run(tmp_path / "run", made_pack(tmp_path / "data", ["only"], [7]))
+    text, _ = make(tmp_path, run)
+    assert "knows a single class" in text and text.count('data-group="few"') == 1
+
+
+def test_images_that_are_gone(tmp_path):
+    pack = made_pack(tmp_path / "data")
+    run = made_run(tmp_path / "run", pack, sure=1.0)
+    there, _ = make(tmp_path, run)
+    assert "data:image/webp" in there
+    pack.unlink()
+    text, pictures = make(tmp_path, run)
+    assert "data:image/webp" not in text and "No thumbnails." in text
+    for name in ("open-classes", "attention", "infused", "activation"):
+        assert "not there any more" in missing(pictures)[name]
+    assert re.search(r"test row \d+", text)  # still says which images
+
+
+def test_a_score_that_cannot_be_read_any_more(tmp_path):
+    pack = made_pack(tmp_path / "data")
+    run = made_run(tmp_path / "run", pack)
+    report = Report.load(run / "report.json")
+    report["open"].update(score="knn", threshold=1.5)
+    report.save(run / "report.json")
+    pack.unlink()
+    text, pictures = make(tmp_path, run)
+    assert "by a score that cannot be read now" in text and "softmax score, threshold 0.1" in text
+    assert "oscr" not in missing(pictures)
+    assert Report.load(run / "report.json")["open"]["score"] == "knn"  # the run stays as it is
+
+
+def test_runs_that_know_other_classes_are_refused(tmp_path, two):
+    other = made_run(tmp_path / "other", made_pack(tmp_path / "data", ["ant", "bee", "cat", "eel"]))
+    with pytest.raises(UserError, match="do not know the same classes") as problem:
+        make(tmp_path, two[0], other)
+    assert "dog, eel" in problem.value.why
+    assert not (tmp_path / "page").exists()
+
+
+def test_runs_on_other_images_are_compared_as_far_as_they_can_be(tmp_path, two):
+    other = made_run(tmp_path / "other", made_pack(tmp_path / "data", counts=COUNTS[::-1], test=5))
+    text, pictures = make(tmp_path, two[0], other)
+    assert "Other data than those of first: other." in text
+    absent = missing(pictures)
+    assert (
+        "not tested on the same images" in absent["class-gain"]
+        and "different numbers" in absent["distribution"]
+    )
+    assert "calibration" not in absent
+
+
+def test_a_run_given_twice_counts_once(tmp_path, two):
+    text, _ = make(tmp_path, two[0], two[0])
+    assert "best of" not in text and "over first" not in text
+
+
+def test_outputs_of_another_run_are_refused(tmp_path, two):
+    pack = made_pack(tmp_path / "data", ["a", "b"], [9, 3])
+    run = made_run(tmp_path / "run", pack)
+    (run / "outputs" / "val.safetensors").write_bytes((two[0] / "outputs" / "val.safetensors").read_bytes())
+    with pytest.raises(UserError, match="not of one piece"):
+        make(tmp_path, run)
+
+
+def test_the_same_runs_give_the_same_page(tmp_path, two):
+    assert make(tmp_path / "a", two[0])[0].replace("/a/", "/") == make(tmp_path / "b", two[0])[0].replace(
+        "/b/", "/"
+    )
+
+
+def test_a_thousand_classes_stay_small(tmp_path):
+    names = [f"a rather long name of class {number}" for number in range(1000)]
+    pack = made_pack(tmp_path / "data", names, [2] * 1000, test=1, val=0, unseen=50)
+    runs = [made_run(tmp_path / f"run{seed}", pack, seed=seed) for seed in range(3)]
+    text, _ = make(tmp_path, *runs)
+    assert text.count('data-group="few"') == 1000 and len(text.encode()) < 15e6
