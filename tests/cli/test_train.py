@@ -24,6 +24,7 @@ def test_a_flat_folder(oltr, photos, tmp_path, monkeypatch):
         "unknown/ is the open split",
         "stage 1: 1 epoch of",
         "run folder: runs/my photos",
+        "a page of it: oltr report 'runs/my photos ñ-oltr'",
     ):
         assert note in said.err
     report = json.loads((tmp_path / "runs" / "my photos ñ-oltr" / "report.json").read_text())

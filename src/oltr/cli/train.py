@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -112,6 +113,8 @@ def train(
     else:
         print(report.table().text())
     console.say(f"run folder: {out}")
+    if report is not None:
+        console.say(f"a page of it: {shlex.join(['oltr', 'report', str(out)])}")
 
 
 def _tell_plan(config: RunConfig, manifest: Manifest, out: Path, as_json: bool) -> None:
