@@ -28,7 +28,7 @@ from oltr.evaluation.outputs import Outputs
 from oltr.openset import SCORES
 from oltr.report.page.figures import as_picture
 
-OF_IMAGES = ("attention", "infused", "activation")
+OF_IMAGES = ("method", "centroids", "attention", "infused", "activation")  # or of weights: none are made up
 
 
 def made_up(images: int, classes: int, dims: int, seed: int, unseen: bool = False) -> Outputs:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from matplotlib.figure import Figure
 
 from oltr.analysis import run_figures
 from oltr.analysis.loaded_run import LoadedRun
+from oltr.engine.run_folder import RunFolder
 from oltr.errors import UserError
 from oltr.openset import SCORES
 from tests.analysis.few_outputs import COUNTS, splits
@@ -74,6 +77,8 @@ def test_decisions_know_the_run_s_threshold():
         (run_figures.draw_open_classes_sweep, loaded("a", unseen=0), "no open images"),
         (run_figures.draw_threshold_sweep, loaded("a", unseen=0), "no open images"),
         (run_figures.draw_oscr, loaded("a", unseen=0), "no open images"),
+        (run_figures.draw_method, loaded("nowhere"), "not a run folder"),
+        (run_figures.draw_centroids, loaded("nowhere", "oltr"), "is missing"),
     ],
 )
 def test_what_is_missing_is_said(draw, run, why):
@@ -81,6 +86,29 @@ def test_what_is_missing_is_said(draw, run, why):
         draw([run])
 
 
-def test_runs_that_learned_from_other_counts_share_no_distribution():
+@pytest.mark.parametrize("draw", [run_figures.draw_distribution, run_figures.draw_spectrum])
+def test_runs_that_learned_from_other_counts_share_no_distribution(draw):
     with pytest.raises(UserError, match="different numbers"):
-        run_figures.draw_distribution([loaded("a"), loaded("b", counts=[9, 9, 9, 9])])
+        draw([loaded("a"), loaded("b", counts=[9, 9, 9, 9])])
+
+
+def test_centroids_are_those_of_runs_that_have_a_memory(tmp_path):
+    runs = [loaded(str(tmp_path / name)) for name in "ab"]
+    runs = [
+        replace(run, outputs={split: with_embeddings(part) for split, part in run.outputs.items()})
+        for run in runs
+    ]
+    memory = {"head.meta.memory.centroids": torch.eye(4)[:, :2], "head.meta.memory.known": torch.ones(4) > 0}
+    for run, weights in zip(runs, ({"head.classifier.weight": torch.eye(4)}, memory), strict=True):
+        RunFolder(run.folder).save_weights(run.folder / "model.safetensors", weights)
+    assert run_figures.with_meta_embedding([loaded("c"), *runs]) == runs
+    figure = run_figures.draw_centroids(runs)
+    assert [axes.get_title(loc="left").split("\n")[0] for axes in figure.axes] == [runs[1].name]
+    with pytest.raises(UserError, match="no memory"):
+        run_figures.draw_centroids(runs[:1])
+    with pytest.raises(UserError, match="no memory"):
+        run_figures.draw_centroids(run_figures.with_meta_embedding([loaded("c")]))
+
+
+def with_embeddings(part):
+    return replace(part, features=torch.rand(len(part), 2), embeddings=torch.rand(len(part), 2))

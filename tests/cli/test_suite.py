@@ -45,6 +45,8 @@ def test_the_table_and_its_files(oltr, pack, tiny, tmp_path):
     kept = json.loads((out / "plain-0" / "report.json").read_text())
     assert held["rows"][0]["seeds"]["0"]["closed"] == kept["closed"]
     assert "| plain |" in (out / "table.md").read_text() and "by rate" in (out / "table.csv").read_text()
+    assert "table.md, table.csv, suite.json, bars.svg, bars.png\n" in said.err
+    assert (out / "bars.svg").is_file() and (out / "bars.png").is_file()
     assert not list(out.rglob("*.part"))
 
     words = ("suite", tiny, "--source", pack, *QUICK, "--out", out)

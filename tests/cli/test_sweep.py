@@ -24,6 +24,8 @@ FILES = {
     "table.md",
     "table.csv",
     "suite.json",
+    "bars.svg",
+    "bars.png",
     "sweep.md",
     "sweep.csv",
     "sweep.json",

@@ -16,11 +16,13 @@ from oltr.analysis.explanation_figure import explanation_figure
 from oltr.data.images import read_image
 from oltr.data.sources import read_source
 from oltr.data.store import open_pack
+from oltr.engine import run_network
 from oltr.engine.console import Console
 from oltr.engine.explain_run import explain
-from oltr.engine.model_figures import activation_averages_of, attention_of, infused_of
+from oltr.engine.model_figures import activation_averages_of, attention_of, infused_of, method_of
 from oltr.engine.options import FitOptions
 from oltr.engine.run_folder import RunFolder
+from oltr.engine.run_network import RunNetwork
 from oltr.engine.run_outputs import load_network
 from oltr.engine.train_run import train_run
 from oltr.engine.training_sample import training_sample
@@ -31,6 +33,10 @@ from tests.helpers.tiny import tiny_config
 
 QUIET = Console(quiet=True)
 FIGURES = [attention_of, infused_of, activation_averages_of]
+
+
+def opened(folder: RunFolder) -> RunNetwork:
+    return RunNetwork(folder, QUIET)
 
 
 def train(pack: Path, folder: Path, method: str = "oltr", **settings) -> RunFolder:
@@ -55,18 +61,19 @@ def other(pack, tmp_path_factory) -> RunFolder:
 
 
 def test_one_image_of_each_kind(trained, pack):
-    figure = attention_of(trained, QUIET)
+    figure = attention_of(opened(trained))
     assert "2×2" in figure.get_suptitle() and len(figure.axes) == 4 * 3
     names = [axes.get_xlabel() for axes in figure.axes[::4]]
     assert [name.split("\n")[1] for name in names] == ["(medium-shot)", "(few-shot)", "(open)"]
     table = open_pack(pack).manifest.rows("open")
     assert names[-1].split("\n")[0] in set(table["label"])
-    again = attention_of(trained, QUIET)
+    again = attention_of(opened(trained))
     assert [axes.get_xlabel() for axes in again.axes] == [axes.get_xlabel() for axes in figure.axes]
 
 
 def test_concepts_and_averages(trained):
-    concepts, averages = infused_of(trained, QUIET), activation_averages_of(trained, QUIET)
+    run = opened(trained)
+    concepts, averages = infused_of(run), activation_averages_of(run)
     assert "24 of 32 px" in concepts.get_suptitle() and "all 64 training images" in concepts.get_suptitle()
     assert len(concepts.axes) == 4 * 3
     assert len(averages.axes) == 3 * 3 and "means of 6 images" in averages.get_suptitle()
@@ -77,26 +84,48 @@ def test_concepts_and_averages(trained):
 
 
 def test_another_kind_of_network(other):
-    attention, concepts = attention_of(other, QUIET), infused_of(other, QUIET)
+    run = opened(other)
+    attention, concepts = attention_of(run), infused_of(run)
     assert "4×4" in attention.get_suptitle()
     assert "settings.attention is self" in attention.axes[2].texts[0].get_text()
     assert "whole" in concepts.get_suptitle()
     neurons = [int(axes.get_title().split()[1]) for axes in concepts.axes if axes.get_title()]
     assert max(neurons) < 7
-    activation_averages_of(other, QUIET)
+    activation_averages_of(run)
 
 
 @pytest.mark.parametrize("figure", FIGURES)
 def test_what_a_run_has_not(pack, tmp_path, trained, figure):
     with pytest.raises(UserError, match=r"attention|memory"):
-        figure(train(pack, tmp_path / "plain", "plain"), QUIET)
+        figure(opened(train(pack, tmp_path / "plain", "plain")))
     run = RunFolder(shutil.copytree(trained.path, tmp_path / "run"))
     file = run.path / "run.yaml"
     file.write_text(file.read_text().replace(f"source: {pack}", f"source: {tmp_path / 'gone.pack'}"))
     with pytest.raises(UserError, match="are needed"):
-        figure(run, QUIET)
+        figure(opened(run))
     with pytest.raises(UserError, match="not a run folder"):
-        figure(RunFolder(tmp_path / "nowhere"), QUIET)
+        figure(opened(RunFolder(tmp_path / "nowhere")))
+
+
+def test_the_method_needs_no_images(trained, pack, tmp_path):
+    run = RunFolder(shutil.copytree(trained.path, tmp_path / "run"))
+    file = run.path / "run.yaml"
+    file.write_text(file.read_text().replace(f"source: {pack}", f"source: {tmp_path / 'gone.pack'}"))
+    total = sum(parameter.numel() for parameter in load_network(trained).parameters())
+    assert f"{total / 1e6:.2f} million parameters" in method_of(opened(run)).get_suptitle()
+
+
+def test_figures_of_one_run_share_its_network_and_one_pass(trained, monkeypatch):
+    made = []
+    for name in ("load_network", "training_sample"):
+        whole = getattr(run_network, name)
+        monkeypatch.setattr(
+            run_network, name, lambda *given, name=name, whole=whole: made.append(name) or whole(*given)
+        )
+    run = opened(trained)
+    for figure in (method_of, *FIGURES, infused_of):
+        figure(run)
+    assert sorted(made) == ["load_network", "training_sample"]
 
 
 def test_a_sample_is_drawn_by_the_seed(trained, pack):

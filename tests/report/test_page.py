@@ -9,8 +9,11 @@ from html.parser import HTMLParser
 from xml.etree import ElementTree
 
 import pytest
+import torch
 
+from oltr.engine.build import build_method, build_network
 from oltr.engine.console import Console
+from oltr.engine.run_folder import RunFolder
 from oltr.errors import UserError
 from oltr.evaluation.report import Report
 from oltr.report.page.write import write_page
@@ -70,7 +73,7 @@ def test_two_runs_side_by_side(tmp_path, two):
     assert "over first" in seen.text and "second, the best of 2 runs, names" in seen.text
     absent = missing(pictures)
     # Nobody trained a network here; all that outputs are enough for is there.
-    assert set(absent) <= {"attention", "infused", "activation"}
+    assert set(absent) <= {"method", "centroids", "attention", "infused", "activation"}
     for picture in pictures:
         assert f'id="figure-{picture.entry.name}"' in text
         assert picture.missing is not None or picture.source in text
@@ -134,6 +137,26 @@ def test_images_that_are_gone(tmp_path):
     for name in ("open-classes", "attention", "infused", "activation"):
         assert "not there any more" in missing(pictures)[name]
     assert re.search(r"test row \d+", text)  # still says which images
+
+
+def test_what_all_networks_warn_of_is_said_once(tmp_path):
+    pack = made_pack(tmp_path / "data")
+    runs = [RunFolder(made_run(tmp_path / name, pack, "oltr")) for name in "ab"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for run in runs:  # untrained, and so few pixels that there is no map to attend to
+            method = build_method(run.config(), torch.tensor(COUNTS))
+            run.save_weights(run.model, build_network(run.config(), method, 2).state_dict())
+    with pytest.warns(UserWarning) as said:
+        _, pictures = make(tmp_path, *(run.path for run in runs), figures=tmp_path / "figures")
+    assert [str(warning.message) for warning in said] == [
+        "The backbone gives no feature map at this image size: attention is off."
+    ]
+    absent = missing(pictures)
+    assert "method" not in absent and "infused" not in absent and "no attention" in absent["attention"]
+    assert (
+        "of two runs" in Seen((tmp_path / "page" / "report.html").read_text()).text
+    )  # the outputs are made up
 
 
 def test_a_score_that_cannot_be_read_any_more(tmp_path):

@@ -138,7 +138,21 @@ def test_the_files_are_written_whole(tmp_path):
     assert (tmp_path / "out" / "table.md").read_text() == table.markdown() + "\n"
     lines = (tmp_path / "out" / "table.csv").read_text().splitlines()
     assert len(lines) == 1 + 4 * len(shown_columns(rows(), PAPER_COLUMNS))
-    assert len(list((tmp_path / "out").iterdir())) == 3
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert names == {"table.md", "table.csv", "suite.json", "bars.svg", "bars.png"}
+    assert (tmp_path / "out" / "bars.png").read_bytes().startswith(b"\x89PNG")
+    assert "<svg" in (tmp_path / "out" / "bars.svg").read_text()
+
+
+def test_bars_are_those_of_the_table(tmp_path):
+    table = suite_table("small", rows(), PAPER_COLUMNS)
+    (tmp_path / "bars.png").write_bytes(b"mine")
+    write_suite(tmp_path, table, rows()[2:], PAPER_COLUMNS, {"suite": "small"})
+    assert (tmp_path / "bars.png").read_bytes() == b"mine"  # no suite drew it
+    write_suite(tmp_path, table, rows(), PAPER_COLUMNS, {"suite": "small"})
+    assert (tmp_path / "bars.png").read_bytes() != b"mine"
+    write_suite(tmp_path, table, rows()[2:], PAPER_COLUMNS, {"suite": "small"})  # none of them is finished
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["suite.json", "table.csv", "table.md"]
 
 
 def test_a_choice_that_differs_from_seed_to_seed_is_told_for_each():

@@ -17,8 +17,8 @@ OF_SEVERAL = "oltr report RUN RUN ... --figures DIR"
 
 @dataclass(frozen=True)
 class Entry:
-    """A figure; `draw` raises UserError where these runs have not what it needs, and is None for a schema or
-    a figure of many trainings, which `made_by` tells."""
+    """A figure; `draw` raises UserError where these runs have not what it needs, and is None for a figure of
+    many trainings, which `made_by` tells."""
 
     name: str  # also of its files
     title: str
@@ -33,20 +33,15 @@ class Entry:
 
 CATALOGUE = (
     Entry(
-        "task",
-        "The task",
-        "Fig. 1",
-        "Common, rare and unseen classes as one spectrum, and what a recogniser owes to each.",
-        "nothing: a schema",
-        "docs/concepts.md, in words",
-    ),
-    Entry(
         "method",
         "The method",
         "Fig. 2",
-        "Backbone, modulated attention, memory, meta-embedding and classifier, from the image to the answer.",
-        "nothing: a schema",
-        "docs/concepts.md, box by box",
+        "The boxes from image to answer as the network has them, with the shape of what leaves each and the "
+        "number of parameters inside. Pale boxes are parts of the paper's method that it does without. Look "
+        "at how little the memory costs beside the backbone.",
+        "the run's weights",
+        OF_A_RUN,
+        run_figures.draw_method,
     ),
     Entry(
         "distribution",
@@ -57,6 +52,19 @@ CATALOGUE = (
         "training counts",
         OF_A_RUN,
         run_figures.draw_distribution,
+    ),
+    Entry(
+        "spectrum",
+        "Head, tail and open classes as one spectrum",
+        "Fig. 1, 9",
+        "Below, how many training images each class has, largest first; above, on the same ranks, how often "
+        "it is recognised when images may also be called unknown; at the right end the open images. Look for "
+        "accuracies that fall slower than the area below them, and for a method that does well at both ends: "
+        "a high bar of open images is worth little where it comes with a low tail.",
+        "test images; the right end needs open ones",
+        OF_A_RUN,
+        run_figures.draw_spectrum,
+        run_figures.first_few,
     ),
     Entry(
         "class-gain",
@@ -93,6 +101,19 @@ CATALOGUE = (
         OF_A_RUN,
         run_figures.draw_embedding,
         run_figures.first_few,
+    ),
+    Entry(
+        "centroids",
+        "The memory among the features",
+        "Fig. 11",
+        "What the paper's two steps, sampling neighbourhoods and drawing centroids to them, end in: up to 4 "
+        "many-shot and 4 few-shot classes with their centroids and 20 test images each, and open images, in "
+        "the plane of their first two principal components, so that distances mean something. Look for "
+        "stars amid the images of their class, and for open images away from all stars.",
+        "a method with a memory, and the run's weights",
+        OF_A_RUN,
+        run_figures.draw_centroids,
+        run_figures.with_meta_embedding,
     ),
     Entry(
         "attention",
@@ -205,7 +226,8 @@ CATALOGUE = (
         "ablation",
         "Ablation study",
         "Fig. 5",
-        "Accuracy as attention, memory and the other parts are left out, one training each.",
+        "Accuracy of each shot group as attention, memory and the other parts are switched on one after the "
+        "other, one training each; bars.svg and bars.png beside the table. Every suite draws its rows so.",
         "trainings of its own",
         "oltr suite ablation",
     ),
@@ -216,21 +238,5 @@ CATALOGUE = (
         "Accuracy as the training set becomes more imbalanced, one training for each point.",
         "trainings of its own",
         "oltr suite sweep-longtail",
-    ),
-    Entry(
-        "intuition",
-        "Knowledge of head, tail and open classes",
-        "Fig. 9",
-        "Head, tail and open classes by how much was seen of them, and the part of the method for each.",
-        "nothing: a schema",
-        "docs/concepts.md, in words",
-    ),
-    Entry(
-        "memory",
-        "How centroids come about",
-        "Fig. 11",
-        "Centroids drawn to the features of their class and pushed from those of others, batch by batch.",
-        "nothing: a schema",
-        "docs/concepts.md, in words",
     ),
 )

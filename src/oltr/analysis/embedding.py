@@ -51,7 +51,7 @@ def embedding(
     """
     if len(counts) != test.logits.shape[1]:
         raise UserError(f"There are {len(counts)} training counts but {test.logits.shape[1]} classes.")
-    kinds, rows = _sample(test, unseen, shot_groups(counts, shots), classes, images, seed)
+    kinds, rows = sample_images(test, unseen, shot_groups(counts, shots), classes, images, seed)
     is_open = kinds == "open"
     if len(rows) < FEWEST:
         raise UserError(
@@ -70,9 +70,10 @@ def embedding(
     )
 
 
-def _sample(
+def sample_images(
     test: Outputs, unseen: Outputs | None, groups: np.ndarray, classes: int, images: int, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
+    """Kinds and rows as in `Embedding`, of images drawn by the seed."""
     random, labels = np.random.default_rng(seed), test.labels.numpy()
     if classes < 1 or images < 1:
         raise UserError(f"At least one class and one image must be drawn; got {classes} and {images}.")

@@ -17,11 +17,12 @@ from oltr.openset import Score
 
 if TYPE_CHECKING:
     from oltr.data.manifest import Manifest
+    from oltr.engine.run_network import RunNetwork
 
 
 @dataclass(frozen=True, eq=False)
 class LoadedRun:
-    """A run of K classes under the name that tells it from others; its network is not loaded."""
+    """A run of K classes under the name that tells it from others; its network waits to be asked for."""
 
     name: str
     folder: Path
@@ -47,6 +48,15 @@ class LoadedRun:
         return decide(
             self.outputs["test"], self.unseen, score=self.score, threshold=self.threshold, read=read
         )
+
+    @cached_property
+    def opened(self) -> RunNetwork:
+        """Its network and what that is shown, once for all figures."""
+        from oltr.engine.console import Console
+        from oltr.engine.run_folder import RunFolder
+        from oltr.engine.run_network import RunNetwork
+
+        return RunNetwork(RunFolder(self.folder), Console(quiet=True))
 
     def manifest(self) -> Manifest:
         """The run's own data; refused where they are gone or do not fit its outputs."""

@@ -1,4 +1,4 @@
-"""From loaded runs to each figure: most need outputs alone, the last three the networks too."""
+"""From loaded runs to each figure: most need outputs alone, the last ones the networks too."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from oltr.analysis.calibration import calibration, calibration_figure
+from oltr.analysis.centroids import CentroidPlane, centroid_plane, centroids_figure, find_centroids
 from oltr.analysis.class_gain import class_gain, class_gain_figure
 from oltr.analysis.confusion import confusion, confusion_figure
 from oltr.analysis.distribution import class_distribution
@@ -18,12 +19,12 @@ from oltr.analysis.open_classes_sweep import open_classes_sweep, open_classes_sw
 from oltr.analysis.oscr import oscr_curve, oscr_figure
 from oltr.analysis.reachability import score_histogram, score_histogram_figure
 from oltr.analysis.risk_coverage import risk_coverage, risk_coverage_figure
+from oltr.analysis.spectrum import spectrum, spectrum_figure
 from oltr.analysis.threshold_sweep import threshold_sweep, threshold_sweep_figure
 from oltr.errors import UserError
 
 if TYPE_CHECKING:
-    from oltr.engine.console import Console
-    from oltr.engine.run_folder import RunFolder
+    from oltr.engine.run_network import RunNetwork
 
 Runs = Sequence[LoadedRun]
 PANELS = 4  # runs in a figure that has a panel for each; more would be too small to read
@@ -37,6 +38,11 @@ def first_few(runs: Runs) -> Runs:
 def with_memory(runs: Runs) -> Runs:
     """The first few that have one."""
     return [run for run in runs if run.outputs["test"].reachability is not None][:PANELS]
+
+
+def with_meta_embedding(runs: Runs) -> Runs:
+    """The first few that have one; not each has a memory, which only its weights tell."""
+    return [run for run in runs if run.outputs["test"].embeddings is not None][:PANELS]
 
 
 def baseline_first(runs: Runs) -> Runs:
@@ -55,10 +61,28 @@ def draw_distribution(runs: Runs) -> Figure:
     return class_distribution(first.counts, first.shots)
 
 
+def draw_spectrum(runs: Runs) -> Figure:
+    return spectrum_figure({run.name: spectrum(run.decisions, run.counts, run.shots) for run in runs})
+
+
 def draw_embedding(runs: Runs) -> Figure:
     return embedding_figure(
         {run.name: embedding(run.outputs["test"], run.unseen, run.counts, shots=run.shots) for run in runs}
     )
+
+
+def draw_centroids(runs: Runs) -> Figure:
+    """Of those runs that have a memory."""
+    planes = {run.name: plane for run in runs if (plane := _centroids(run)) is not None}
+    return centroids_figure(planes)
+
+
+def _centroids(run: LoadedRun) -> CentroidPlane | None:
+    folder = run.opened.folder
+    memory = find_centroids(folder.load_weights(folder.model))
+    if memory is None:
+        return None
+    return centroid_plane(memory, run.outputs["test"], run.unseen, run.counts, shots=run.shots)
 
 
 def draw_class_gain(runs: Runs) -> Figure:
@@ -126,6 +150,12 @@ def draw_calibration(runs: Runs) -> Figure:
     return calibration_figure({run.name: calibration(run.outputs) for run in runs})
 
 
+def draw_method(runs: Runs) -> Figure:
+    from oltr.engine.model_figures import method_of
+
+    return _of_the_last_that_can(runs, method_of, images=False)
+
+
 def draw_attention(runs: Runs) -> Figure:
     from oltr.engine.model_figures import attention_of
 
@@ -151,16 +181,14 @@ def open_classes(run: LoadedRun) -> list[str]:
     return run.manifest().rows("open")["label"].tolist()
 
 
-def _of_the_last_that_can(runs: Runs, of: Callable[[RunFolder, Console], Figure]) -> Figure:
-    """One run is enough to look at; baselines come first, and most of them have neither part."""
-    from oltr.engine.console import Console
-    from oltr.engine.run_folder import RunFolder
-
+def _of_the_last_that_can(runs: Runs, of: Callable[[RunNetwork], Figure], images: bool = True) -> Figure:
+    """One run is enough to look at; baselines come first, and most of them have few of the parts."""
     problem: UserError | None = None
     for run in reversed(runs):
         try:
-            run.manifest()  # without images there is nothing to look at
-            figure = of(RunFolder(run.folder), Console(quiet=True))
+            if images:
+                run.manifest()  # without them there is nothing to look at
+            figure = of(run.opened)
         except UserError as why:
             problem = problem or why
         else:

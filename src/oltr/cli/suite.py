@@ -31,7 +31,8 @@ def suite(
     """Train every row of a table, several seeds if wanted, and print it beside the published numbers.
 
     Called again after an interruption it goes on where it stopped; finished runs are not repeated. The
-    table so far is in --out after every run: table.md, table.csv, suite.json. Exit code 1 if a run failed.
+    table so far is in --out after every run: table.md, table.csv, suite.json, and bars.svg, bars.png of the
+    finished rows. Exit code 1 if a run failed.
     A sweep adds its numbers and its picture: sweep.md, sweep.csv, sweep.json, sweep.svg, sweep.png.
 
     Args:

@@ -87,8 +87,11 @@ class Order:
             print_json(everything)
         else:
             print(shown)
+        from oltr.report.suite_files import BARS
+
+        drawn = "".join(f", {name}" for name in BARS if (self.into / name).is_file())
         kinds = ", sweep.md, sweep.csv, sweep.json, sweep.svg, sweep.png" if swept else ""
-        console.say(f"written: {self.into / 'table.md'}, table.csv, suite.json{kinds}")
+        console.say(f"written: {self.into / 'table.md'}, table.csv, suite.json{drawn}{kinds}")
         for line in failed:
             console.warn(f"failed: {line}")
         return 1 if failed else 0

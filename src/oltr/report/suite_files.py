@@ -1,4 +1,4 @@
-"""A suite's results on disk: table.md for people, table.csv for spreadsheets, suite.json with everything."""
+"""A suite's results on disk: table.md and bars for people, table.csv for spreadsheets, suite.json."""
 
 from __future__ import annotations
 
@@ -9,11 +9,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from oltr.analysis.save import save_figure
+from oltr.analysis.suite_bars import suite_bars, suite_bars_figure
+from oltr.errors import UserError
 from oltr.evaluation.seeds import SeedRow
 from oltr.files import whole
 from oltr.report.suite_table import shown_columns
 from oltr.report.tables import Table
 
+BARS = ("bars.svg", "bars.png")
 _CSV_HEAD = ("label", "method", "changes", "number", "seeds", "mean", "deviation", "published", "difference")
 _CHOSEN = ("threshold", "unknown_rate")  # how the open numbers were made
 
@@ -21,8 +25,8 @@ _CHOSEN = ("threshold", "unknown_rate")  # how the open numbers were made
 def write_suite(
     out: Path, table: Table, rows: Sequence[SeedRow], columns: Sequence[str], facts: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Write the three files, each whole or not at all; returns what suite.json holds."""
-    everything = suite_json(rows, facts)
+    """Write the files, each whole or not at all, bars of the finished rows; returns what suite.json holds."""
+    everything, ours = suite_json(rows, facts), (out / "suite.json").exists()
     texts = {
         "table.md": table.markdown() + "\n",
         "table.csv": suite_csv(rows, shown_columns(rows, columns)),
@@ -31,7 +35,20 @@ def write_suite(
     for name, text in texts.items():
         with whole(out / name) as part:
             part.write_text(text, encoding="utf-8")
+    _write_bars(out, rows, ours)
     return everything
+
+
+def _write_bars(out: Path, rows: Sequence[SeedRow], ours: bool) -> None:
+    """Of the finished rows; where there are none, bars that a suite drew here before go."""
+    try:
+        figure = suite_bars_figure(suite_bars(rows))
+    except UserError:
+        for name in BARS if ours else ():
+            (out / name).unlink(missing_ok=True)
+        return
+    for name in BARS:
+        save_figure(figure, out / name)
 
 
 def suite_csv(rows: Sequence[SeedRow], columns: Sequence[str]) -> str:

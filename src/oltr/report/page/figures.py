@@ -42,10 +42,13 @@ def draw_pictures(
     """Every figure that can be made from runs; those made are also written as SVG and PNG into `figures`."""
     wanted = [entry for entry in CATALOGUE if entry.draw is not None]
     pictures = []
-    for entry in wanted:
-        pictures.append(_picture(entry, runs, figures))
-        if progress:
-            progress(len(pictures), len(wanted))
+    with warnings.catch_warnings(record=True) as said:
+        for entry in wanted:
+            pictures.append(_picture(entry, runs, figures))
+            if progress:
+                progress(len(pictures), len(wanted))
+    for message in dict.fromkeys(str(warning.message) for warning in said):
+        warnings.warn(message)  # once, however many runs and figures have the same to say
     return pictures
 
 
