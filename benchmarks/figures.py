@@ -21,11 +21,11 @@ import pandas as pd
 import torch
 from record import record
 
-from oltr.analysis.catalogue import CATALOGUE
-from oltr.analysis.loaded_run import LoadedRun
 from oltr.data.manifest import Manifest
 from oltr.evaluation.outputs import Outputs
 from oltr.openset import SCORES
+from oltr.report.catalogue import CATALOGUE
+from oltr.report.loaded_run import LoadedRun
 from oltr.report.page.figures import as_picture
 
 OF_IMAGES = ("method", "centroids", "attention", "infused", "activation")  # or of weights: none are made up

@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from oltr.analysis.catalogue import CATALOGUE
+from oltr.report.catalogue import CATALOGUE
 
 
 def test_one_run_with_all_its_figures(oltr, trained, tmp_path):

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from oltr.analysis.loaded_run import LoadedRun
 from oltr.errors import UserError
 from oltr.evaluation.evaluate import evaluate
 from oltr.evaluation.outputs import Outputs
 from oltr.openset import SCORES
+from oltr.report.loaded_run import LoadedRun
 from oltr.report.page.load import PageRun
 from oltr.report.page.verdict import caught_at, caught_at_rate, verdict
 

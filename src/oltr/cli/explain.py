@@ -36,8 +36,8 @@ def explain(
     from oltr.analysis.save import KINDS, save_figure
     from oltr.data.sources import read_source
     from oltr.engine.console import Console
-    from oltr.engine.explain_run import explain as explained
     from oltr.engine.run_folder import RunFolder
+    from oltr.report.explain_run import explain as explained
 
     if root is not None and source is None:
         raise UserError("--root was given without a --source.", try_this="--source SOURCE --root DIR")

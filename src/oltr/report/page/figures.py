@@ -12,10 +12,10 @@ from typing import Any
 import matplotlib
 from matplotlib.figure import Figure
 
-from oltr.analysis.catalogue import CATALOGUE, Entry
-from oltr.analysis.loaded_run import LoadedRun
 from oltr.analysis.save import save_figure
 from oltr.errors import UserError
+from oltr.report.catalogue import CATALOGUE, Entry
+from oltr.report.loaded_run import LoadedRun
 from oltr.report.page.data_uri import data_uri
 
 NAMES_AS_THEY_ARE: dict[Any, Any] = {"text.parse_math": False}  # a name with two dollar signs is no formula

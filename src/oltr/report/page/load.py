@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from oltr.analysis.loaded_run import LoadedRun
 from oltr.data.manifest import Manifest
 from oltr.data.wording import first_few
 from oltr.engine.console import Console
@@ -21,6 +20,7 @@ from oltr.evaluation.report import Report
 from oltr.evaluation.shots import SHOT_RULES, shot_sizes
 from oltr.openset import SCORES
 from oltr.report.compare import load_reports
+from oltr.report.loaded_run import LoadedRun
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,10 +12,10 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from oltr import __version__
-from oltr.analysis.catalogue import CATALOGUE
 from oltr.data.wording import count
 from oltr.engine.console import Console
 from oltr.files import whole
+from oltr.report.catalogue import CATALOGUE
 from oltr.report.page.classes import class_lines
 from oltr.report.page.figures import Picture, draw_pictures
 from oltr.report.page.load import PageRun, data_cautions, load_page_runs

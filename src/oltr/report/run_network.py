@@ -17,12 +17,12 @@ from oltr.engine.precision import autocast
 from oltr.engine.read_outputs import own_manifest
 from oltr.engine.run_folder import RunFolder
 from oltr.engine.run_outputs import best_device, load_network
-from oltr.engine.training_sample import TrainingSample, training_sample
 from oltr.engine.views import chosen_images, pictures_of, views_of
 from oltr.errors import UserError
 from oltr.evaluation.shots import GROUPS, shot_groups
 from oltr.nn.heads import Output
 from oltr.nn.network import Network
+from oltr.report.training_sample import TrainingSample, training_sample
 
 
 class Chosen(NamedTuple):

@@ -17,7 +17,7 @@ from oltr.openset import Score
 
 if TYPE_CHECKING:
     from oltr.data.manifest import Manifest
-    from oltr.engine.run_network import RunNetwork
+    from oltr.report.run_network import RunNetwork
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +54,7 @@ class LoadedRun:
         """Its network and what that is shown, once for all figures."""
         from oltr.engine.console import Console
         from oltr.engine.run_folder import RunFolder
-        from oltr.engine.run_network import RunNetwork
+        from oltr.report.run_network import RunNetwork
 
         return RunNetwork(RunFolder(self.folder), Console(quiet=True))
 

@@ -18,7 +18,6 @@ from oltr.data.manifest import Manifest
 from oltr.data.opened import Images
 from oltr.engine.console import Console
 from oltr.engine.decision import Decision, settle_decision
-from oltr.engine.explain_parts import OpenRun, concepts, nearest
 from oltr.engine.infer import ViewChange, collect_outputs
 from oltr.engine.precision import autocast
 from oltr.engine.predict import predict
@@ -31,6 +30,7 @@ from oltr.errors import UserError
 from oltr.evaluation.outputs import Outputs
 from oltr.evaluation.shots import shot_groups
 from oltr.nn.heads import Output
+from oltr.report.explain_parts import OpenRun, concepts, nearest
 
 CANDIDATES = 5
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from matplotlib.figure import Figure
 
-from oltr.analysis import run_figures
-from oltr.analysis.run_figures import Runs
+from oltr.report import run_figures
+from oltr.report.run_figures import Runs
 
 BEYOND = "beyond the paper"
 OF_A_RUN = "oltr report RUN --figures DIR"

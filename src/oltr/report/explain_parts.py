@@ -17,11 +17,11 @@ from oltr.data.manifest import Manifest
 from oltr.engine.console import Console
 from oltr.engine.run_folder import RunFolder
 from oltr.engine.run_outputs import kept_outputs
-from oltr.engine.training_sample import TrainingSample, training_sample
 from oltr.engine.views import all_pictures, chosen_images
 from oltr.errors import UserError
 from oltr.nn.heads import MetaEmbeddingHead, Output
 from oltr.nn.network import Network
+from oltr.report.training_sample import TrainingSample, training_sample
 
 _MEANS = {"train": "training", "val": "validation", "test": "test"}
 

@@ -14,7 +14,6 @@ from oltr.analysis.class_gain import class_gain, class_gain_figure
 from oltr.analysis.confusion import confusion, confusion_figure
 from oltr.analysis.distribution import class_distribution
 from oltr.analysis.embedding import embedding, embedding_figure
-from oltr.analysis.loaded_run import LoadedRun
 from oltr.analysis.open_classes_sweep import open_classes_sweep, open_classes_sweep_figure
 from oltr.analysis.oscr import oscr_curve, oscr_figure
 from oltr.analysis.reachability import score_histogram, score_histogram_figure
@@ -22,9 +21,10 @@ from oltr.analysis.risk_coverage import risk_coverage, risk_coverage_figure
 from oltr.analysis.spectrum import spectrum, spectrum_figure
 from oltr.analysis.threshold_sweep import threshold_sweep, threshold_sweep_figure
 from oltr.errors import UserError
+from oltr.report.loaded_run import LoadedRun
 
 if TYPE_CHECKING:
-    from oltr.engine.run_network import RunNetwork
+    from oltr.report.run_network import RunNetwork
 
 Runs = Sequence[LoadedRun]
 PANELS = 4  # runs in a figure that has a panel for each; more would be too small to read
@@ -151,25 +151,25 @@ def draw_calibration(runs: Runs) -> Figure:
 
 
 def draw_method(runs: Runs) -> Figure:
-    from oltr.engine.model_figures import method_of
+    from oltr.report.model_figures import method_of
 
     return _of_the_last_that_can(runs, method_of, images=False)
 
 
 def draw_attention(runs: Runs) -> Figure:
-    from oltr.engine.model_figures import attention_of
+    from oltr.report.model_figures import attention_of
 
     return _of_the_last_that_can(runs, attention_of)
 
 
 def draw_infused(runs: Runs) -> Figure:
-    from oltr.engine.model_figures import infused_of
+    from oltr.report.model_figures import infused_of
 
     return _of_the_last_that_can(runs, infused_of)
 
 
 def draw_activation_averages(runs: Runs) -> Figure:
-    from oltr.engine.model_figures import activation_averages_of
+    from oltr.report.model_figures import activation_averages_of
 
     return _of_the_last_that_can(runs, activation_averages_of)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from oltr.analysis.catalogue import BEYOND, CATALOGUE
+from oltr.report.catalogue import BEYOND, CATALOGUE
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "figures.md").read_text(encoding="utf-8")

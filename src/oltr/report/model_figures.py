@@ -12,7 +12,7 @@ from oltr.analysis.infused_concepts import concepts_figure
 from oltr.analysis.method_figure import method_figure
 from oltr.analysis.method_schema import method_schema
 from oltr.engine.precision import autocast
-from oltr.engine.run_network import RunNetwork
+from oltr.report.run_network import RunNetwork
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -18,16 +18,16 @@ from oltr.data.sources import read_source
 from oltr.data.store import open_pack
 from oltr.engine import run_network
 from oltr.engine.console import Console
-from oltr.engine.explain_run import explain
-from oltr.engine.model_figures import activation_averages_of, attention_of, infused_of, method_of
 from oltr.engine.options import FitOptions
 from oltr.engine.run_folder import RunFolder
-from oltr.engine.run_network import RunNetwork
 from oltr.engine.run_outputs import load_network
 from oltr.engine.train_run import train_run
-from oltr.engine.training_sample import training_sample
 from oltr.engine.views import all_pictures, chosen_images
 from oltr.errors import UserError
+from oltr.report.explain_run import explain
+from oltr.report.model_figures import activation_averages_of, attention_of, infused_of, method_of
+from oltr.report.run_network import RunNetwork
+from oltr.report.training_sample import training_sample
 from tests.helpers.pictures import class_folders
 from tests.helpers.tiny import tiny_config
 

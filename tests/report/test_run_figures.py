@@ -10,11 +10,11 @@ import pytest
 import torch
 from matplotlib.figure import Figure
 
-from oltr.analysis import run_figures
-from oltr.analysis.loaded_run import LoadedRun
 from oltr.engine.run_folder import RunFolder
 from oltr.errors import UserError
 from oltr.openset import SCORES
+from oltr.report import run_figures
+from oltr.report.loaded_run import LoadedRun
 from tests.analysis.few_outputs import COUNTS, splits
 
 
