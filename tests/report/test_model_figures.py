@@ -16,7 +16,6 @@ from oltr.analysis.explanation_figure import explanation_figure
 from oltr.data.images import read_image
 from oltr.data.sources import read_source
 from oltr.data.store import open_pack
-from oltr.engine import run_network
 from oltr.engine.console import Console
 from oltr.engine.options import FitOptions
 from oltr.engine.run_folder import RunFolder
@@ -24,6 +23,7 @@ from oltr.engine.run_outputs import load_network
 from oltr.engine.train_run import train_run
 from oltr.engine.views import all_pictures, chosen_images
 from oltr.errors import UserError
+from oltr.report import run_network
 from oltr.report.explain_run import explain
 from oltr.report.model_figures import activation_averages_of, attention_of, infused_of, method_of
 from oltr.report.run_network import RunNetwork
