@@ -17,6 +17,7 @@ from oltr.data.manifest import Manifest
 from oltr.data.sources import read_source
 from oltr.engine.configure import configure
 from oltr.engine.console import Console
+from oltr.engine.decision import UNKNOWN_RATE, decide_by
 from oltr.engine.evaluate_run import make_report
 from oltr.engine.options import FitOptions
 from oltr.engine.predict import image_paths, predict
@@ -30,7 +31,6 @@ from oltr.evaluation.report import Report
 from oltr.files import whole
 from oltr.methods import METHODS
 from oltr.openset import SCORES
-from oltr.openset.threshold import settle_threshold
 
 
 class Recognizer:
@@ -53,7 +53,7 @@ class Recognizer:
         epochs: Sequence[int] = (),
         changes: Mapping[str, Any] | None = None,
         score: str | None = None,
-        unknown_rate: float | None = 0.05,
+        unknown_rate: float | None = UNKNOWN_RATE,
         seed: int = 0,
         run: str | Path | None = None,
         verbose: bool = True,
@@ -166,9 +166,9 @@ class Recognizer:
         """Take over a finished run: network, classes and the threshold that the validation images give."""
         folder = RunFolder(path)
         known = kept_outputs(folder, ["val"]) if self.unknown_rate is not None else {}
-        score, read = prepared_score(folder, self.score, known, console=Console(quiet=not self.verbose))
         rate = self.unknown_rate if known else None
-        threshold = settle_threshold(score, read.get("val"), None, rate)
+        decision = decide_by(folder, self.score, None, rate, known, Console(quiet=not self.verbose))
+        score, threshold = decision.score, decision.threshold
         self.network_ = load_network(folder).to(best_device())
         self.classes_ = [entry["name"] for entry in folder.classes()]
         self.folder_, self._score, self.score_, self.threshold_ = folder, score, score.name, threshold

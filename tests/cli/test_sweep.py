@@ -208,7 +208,7 @@ def test_the_plan_of_every_alpha(oltr, tmp_path):
     [
         ("sweep-treshold", "did you mean sweep-threshold"),
         ("sweep-open --alphas 2 4", "has no --alphas"),
-        ("sweep-longtail --alphas 0 --source PACK", "alpha of 0.0"),
+        ("sweep-longtail --alphas 0 --source PACK", "alpha is 0"),
         ("sweep-longtail --recipe imagenet-lt", "a whole set"),
         ("sweep-open --recipe imagenet-lt", "needs --source"),
         ("sweep-longtail --methods class-aware", "method in the suite"),
@@ -234,3 +234,11 @@ def test_a_file_that_makes_no_sense(oltr, tmp_path, line, answer):
     row = "{method: oltr, score: reachability, unknown_rate: 0.1}"
     (tmp_path / "mine.yaml").write_text(f"about: mine\nrecipe: glyphs\nrows: [{row}]\n{line}\n")
     oltr("suite", tmp_path / "mine.yaml", "--out", tmp_path / "out").refused(answer)
+
+
+@pytest.mark.parametrize("alpha", ["0", "-1", "nan", "inf"])
+def test_an_alpha_without_sense_is_refused_before_anything_is_drawn(oltr, tmp_path, alpha):
+    out = tmp_path / "x"
+    for words in (["--dry-run"], []):
+        oltr("suite", "sweep-longtail", "--alphas", "1", alpha, "--out", out, *words).refused("alpha is")
+    assert not out.exists()

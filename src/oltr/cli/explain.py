@@ -25,7 +25,7 @@ def explain(
     """Prediction, unknown or not and why, nearest classes, infused concepts and attention, as one picture.
 
     Args:
-        out: where the picture goes: .png, .svg or .pdf; RUN/explain/IMAGE.png unless given
+        out: where the picture goes: .png, .svg or .pdf; in RUN/explain, named after IMAGE, unless given
         source: where the images that the run was trained on are now, if they have moved
         score: what calls an image unknown; what the run was saved with, or the method's own, unless given
         threshold: where the score divides known from unknown
@@ -42,7 +42,7 @@ def explain(
     if root is not None and source is None:
         raise UserError("--root was given without a --source.", try_this="--source SOURCE --root DIR")
     image = image.expanduser()
-    picture = out or run / "explain" / f"{image.stem}.png"
+    picture = out or run / "explain" / f"{_named_after(image)}.png"
     if picture.suffix.lower() not in KINDS:  # before the work, not after it
         raise UserError(f"--out {picture} is no name for a picture.", try_this=f"one of: {', '.join(KINDS)}")
     told = explained(
@@ -59,3 +59,8 @@ def explain(
         print_json({**told.to_dict(), "picture": str(picture)})
     else:
         print(f"{explanation_text(told)}\npicture: {picture}")
+
+
+def _named_after(image: Path) -> str:
+    """All of the path as it was given: cameras give every folder an IMG_0001."""
+    return "-".join(part for part in image.with_suffix("").parts if part.strip("./\\:"))

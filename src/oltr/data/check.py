@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from oltr.data.images import UnreadableImage, decode_image, read_bytes
+from oltr.data.images import NO_FILE, UnreadableImage, decode_image, read_bytes
 from oltr.data.manifest import Manifest
 from oltr.data.store import open_pack
 from oltr.data.wording import count, first_few
@@ -104,7 +104,7 @@ def _opened(row: Row, root: Path) -> Row:
         content = read_bytes(file)
         _, size = decode_image(content, SMALL_SIDE, file)
     except FileNotFoundError:
-        return row._replace(failure="there is no such file", missing=True)
+        return row._replace(failure=NO_FILE, missing=True)
     except UnreadableImage as error:
         return row._replace(failure=error.reason)
     except OSError as error:

@@ -30,12 +30,16 @@ UPRIGHT = {
 }
 
 
+NO_FILE = "there is no such file"
+
+
 class UnreadableImage(UserError):
     """An image file that cannot be turned into pixels: its path and the reason."""
 
     def __init__(self, path: str | Path, reason: str):
         self.path, self.reason = Path(path), reason
-        super().__init__(f"The image {path} cannot be read: {reason}.", try_this="remove it or save it anew")
+        advice = "another path, or data without it" if reason == NO_FILE else "remove it or save it anew"
+        super().__init__(f"The image {path} cannot be read: {reason}.", try_this=advice)
 
     def __reduce__(self):  # so that it can leave a worker process
         return type(self), (self.path, self.reason)
@@ -46,7 +50,7 @@ def read_image(path: str | Path, size: int) -> np.ndarray:
     try:
         content = read_bytes(path)
     except FileNotFoundError:
-        raise UnreadableImage(path, "there is no such file") from None
+        raise UnreadableImage(path, NO_FILE) from None
     except OSError as error:
         raise UnreadableImage(path, error.strerror or "it cannot be opened") from None
     return decode_image(content, size, path)[0]

@@ -8,6 +8,8 @@ import numpy as np
 
 from oltr.errors import UserError
 
+ALPHAS = 0.05, 1e6  # Pareto powers; beyond, the draws overflow or are all the same
+
 
 def pareto_counts(num_classes: int, largest: int, smallest: int, alpha: float = 6.0) -> np.ndarray:
     """Counts that follow a Pareto(α) distribution scaled to smallest..largest (the paper's α = 6).
@@ -16,7 +18,7 @@ def pareto_counts(num_classes: int, largest: int, smallest: int, alpha: float = 
     draws give anything from 89K to 164K images at ImageNet-LT's settings, the medians a stable 112K.
     """
     _check(num_classes, largest, smallest)
-    if not 0.05 <= alpha <= 1e6:  # beyond, the draws overflow or are all the same
+    if not ALPHAS[0] <= alpha <= ALPHAS[1]:
         raise UserError(f"A Pareto alpha of {alpha} makes no sense.", try_this="0.05 or more, such as 6")
     rank = (np.arange(1, num_classes + 1) - 0.3) / (num_classes + 0.4)
     draws = (1.0 - rank) ** (-1.0 / alpha)

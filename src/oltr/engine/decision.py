@@ -1,4 +1,4 @@
-"""By which score and threshold a run calls images unknown, as `Recognizer.load` settles it."""
+"""By which score and threshold a run calls images unknown."""
 
 from __future__ import annotations
 
@@ -38,10 +38,23 @@ def settle_decision(
     """What is given; else what the run was saved with; else an unknown rate of 5 %, where there are
     validation outputs to meet it on."""
     saved, outputs = folder.run().get("decision", {}), kept_outputs(folder, SPLITS)
-    name = score or saved.get("score")
     if threshold is None and unknown_rate is None and outputs.get("val"):
         unknown_rate = saved.get("unknown_rate", UNKNOWN_RATE)
-    check_choice(named_score(folder, name), threshold, unknown_rate)  # before images are read for hours
-    chosen, read = prepared_score(folder, name, outputs, manifest, console)
+    name = score or saved.get("score")
+    return decide_by(folder, name, threshold, unknown_rate, outputs, console, manifest)
+
+
+def decide_by(
+    folder: RunFolder,
+    score: str | None,
+    threshold: float | None,
+    unknown_rate: float | None,
+    outputs: Mapping[str, Outputs],
+    console: Console,
+    manifest: Manifest | None = None,
+) -> Decision:
+    """The score of that name, or the method's own, and the threshold that these wishes lead to."""
+    check_choice(named_score(folder, score), threshold, unknown_rate)  # before images are read for hours
+    chosen, read = prepared_score(folder, score, outputs, manifest, console)
     line = settle_threshold(chosen, read.get("val"), threshold, unknown_rate)
     return Decision(chosen, line, unknown_rate, outputs, read)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
+from oltr.config import within
+from oltr.data.longtail import ALPHAS
 from oltr.data.manifest import Manifest
 from oltr.engine.configure import parse_change
 from oltr.engine.suite_file import Suite
@@ -20,6 +22,8 @@ from oltr.registry import unknown_name
 def check_rows(suite: Suite, own_recipe: bool = True) -> None:
     """Refuse names that do not exist and rows that could not be measured."""
     expect = load_recipe(suite.recipe).expect
+    for alpha in suite.alphas:
+        within("alpha", alpha, *ALPHAS)
     for row in suite.rows:
         score = SCORES[row.score or METHODS[row.method].score]
         try:

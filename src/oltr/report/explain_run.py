@@ -24,7 +24,7 @@ from oltr.engine.predict import predict
 from oltr.engine.prepare_score import view_change
 from oltr.engine.read_outputs import own_manifest
 from oltr.engine.run_folder import RunFolder
-from oltr.engine.run_outputs import best_device, load_network
+from oltr.engine.run_outputs import best_device, cached_outputs, load_network
 from oltr.engine.views import pictures_of, views_of
 from oltr.errors import UserError
 from oltr.evaluation.outputs import Outputs
@@ -136,6 +136,8 @@ def _verdict(run: OpenRun, image: Path, seen: _Seen, decision: Decision) -> Verd
 
 
 def _place(run: OpenRun, seen: _Seen, decision: Decision) -> ScorePlace:
+    if "test" not in decision.outputs:
+        cached_outputs(run.folder)  # says what is missing
     return score_place(
         decision.outputs,
         run.counts,
