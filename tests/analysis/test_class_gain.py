@@ -1,4 +1,4 @@
-"""F1 gain of each class, against scikit-learn and the reports."""
+"""F1 gain of each class, against scikit-learn."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ import pytest
 import torch
 from sklearn.metrics import f1_score
 
-from oltr.analysis.class_gain import ClassGain, class_gain, class_gain_figure, report_gain
+from oltr.analysis.class_gain import ClassGain, class_gain, class_gain_figure
 from oltr.analysis.decisions import decide
 from oltr.errors import UserError
-from oltr.evaluation.evaluate import evaluate
 from tests.helpers.separable import outputs, separable, strangers
 
 COUNTS = [5, 300, 50, 40, 9, 500]
@@ -53,18 +52,6 @@ def test_equals_scikit_learn(splits, with_open):
     assert gain.means["many"] == pytest.approx((slow[5] + slow[1]) / 2)
     assert gain.means["few"] == pytest.approx((slow[4] + slow[0]) / 2)
     assert gain.means["overall"] == pytest.approx(slow.mean())
-
-
-def test_reports_say_the_same_as_outputs(splits):
-    tests, _ = splits
-    more = {"method": "m", "backbone": "b"}
-    reports = [evaluate({"test": test}, list("abcdef"), COUNTS, **more) for test in tests]
-    ours, theirs = report_gain(*reports), class_gain(*map(decide, tests), COUNTS)
-    np.testing.assert_array_equal(ours.gains, theirs.gains)
-    assert (ours.means, ours.unknown) == (theirs.means, None)
-    other = evaluate({"test": tests[0]}, list("abcdef"), [1] * 6, **more)
-    with pytest.raises(UserError, match="same classes"):
-        report_gain(reports[0], other)
 
 
 def test_a_class_without_test_images_has_no_gain():

@@ -46,6 +46,14 @@ def test_odd_sets_are_drawn(counts):
     assert picture.getvalue().startswith(b"\x89PNG")
 
 
+def test_one_is_one():
+    figure = class_distribution([1])
+    assert figure.axes[0].get_title(loc="left") == "1 training image, 1 class"
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["few-shot: 1 class\n1 image"]
+    title = class_distribution([1200, 3]).axes[0].get_title(loc="left")
+    assert title == "1,203 training images, 2 classes of 1,200 to 3"
+
+
 def test_nothing_to_draw():
     with pytest.raises(UserError):
         class_distribution([0, 0])

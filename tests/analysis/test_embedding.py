@@ -78,9 +78,9 @@ def test_the_sample_is_the_same_for_all_runs_on_the_data(splits, shown):
     figure = embedding_figure({"plain": plain, "oltr": shown})
     titles = [axes.get_title(loc="left") for axes in figure.axes]
     assert titles == [
-        "plain: direct features\n(no memory: no meta-embedding)",
-        "oltr: direct features",
-        "oltr: meta-embeddings",
+        "plain\ndirect features (there is no memory)",
+        "oltr\ndirect features",
+        "oltr\nmeta-embeddings",
     ]
     legend = [text.get_text() for text in figure.legends[0].get_texts()]
     assert legend[0] == "head (many-shot): 16 images of 2 classes" and legend[2] == "open: 16 images"

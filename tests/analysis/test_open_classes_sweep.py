@@ -100,3 +100,17 @@ def test_odd_sets_are_drawn():
     as_png(open_classes_sweep_figure(runs))
     figure = open_classes_sweep_figure({"usual": runs["usual"]})
     assert "20 draws" in figure.axes[0].get_xlabel()
+
+
+def test_the_picture_tells_the_threshold_and_does_not_stretch_a_slope():
+    runs = {name: open_classes_sweep(splits(), NAMES, threshold=0.4) for name in "ab"}
+    figure = open_classes_sweep_figure(runs)
+    low, high = figure.axes[0].get_ylim()
+    assert high - low >= 40 - 1e-9 and low >= 0 and high <= 100
+    assert figure.axes[0].get_title(loc="left") == "at the threshold 0.4"
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a", "b"]
+    runs["b"] = open_classes_sweep(splits(), NAMES, threshold=0.6)
+    figure = open_classes_sweep_figure(runs)
+    assert figure.axes[0].get_title(loc="left") == "at the thresholds 0.4 to 0.6"
+    words = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert words == ["a: threshold 0.4", "b: threshold 0.6"]

@@ -95,6 +95,27 @@ def test_a_bar_is_a_share_of_its_group():
     assert "γ" in figure.axes[-1].get_xlabel() and "%" in figure.get_supylabel()
 
 
+@pytest.mark.parametrize(
+    ("score", "threshold", "side"), [("softmax", 0.1, "below"), ("reachability", 9, "above")]
+)
+def test_the_threshold_is_marked_and_in_view(score, threshold, side):
+    runs = {
+        "told": score_histogram(splits(), COUNTS, score, threshold=threshold),
+        "not told": score_histogram(splits(), COUNTS, score),
+    }
+    figure = score_histogram_figure(runs)
+    as_png(figure)
+    told, other = figure.axes[::2], figure.axes[1::2]
+    for axes in told:
+        (line,) = [line for line in axes.lines if line.get_linestyle() == "--"]
+        assert line.get_xdata()[0] == threshold and axes.get_xlim()[0] < threshold < axes.get_xlim()[1]
+    assert told[0].get_title(loc="left") == f"told\nthreshold {threshold}, unknown {side} it"
+    assert all(line.get_linestyle() == "-" for axes in other for line in axes.lines)
+    assert other[0].get_title(loc="left") == "not told"
+    words = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert words == ["median of the group", "threshold of the run"]
+
+
 @pytest.mark.parametrize("more", [{}, {"unseen": 0}, {"test": 1, "unseen": 1}, {"test": 5, "unseen": 0}])
 def test_odd_sets_are_drawn(more):
     as_png(score_histogram_figure({"one": score_histogram(splits(**more), COUNTS)}))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from matplotlib.figure import Figure
 
+from oltr.analysis.distribution import class_distribution
 from oltr.analysis.save import save_figure
 from oltr.errors import UserError
 
@@ -14,6 +15,16 @@ def test_by_suffix(tmp_path, suffix, start):
     save_figure(Figure(), tmp_path / "new folder" / f"figure{suffix}")
     assert (tmp_path / "new folder" / f"figure{suffix}").read_bytes().startswith(start)
     assert len(list((tmp_path / "new folder").iterdir())) == 1
+
+
+@pytest.mark.parametrize("suffix", [".svg", ".png", ".pdf"])
+def test_the_same_figure_is_the_same_file(tmp_path, monkeypatch, suffix):
+    for number, time in enumerate(("1000000000", "2000000000")):
+        monkeypatch.setenv("SOURCE_DATE_EPOCH", time)  # what a clock would say
+        figure = class_distribution([500, 90, 7])  # with clipped parts and markers, whose names were random
+        figure.axes[0].plot([1, 2], [3, 4], marker="o")
+        save_figure(figure, tmp_path / f"{number}{suffix}")
+    assert (tmp_path / f"0{suffix}").read_bytes() == (tmp_path / f"1{suffix}").read_bytes()
 
 
 @pytest.mark.parametrize("name", ["figure.jpg", "figure"])

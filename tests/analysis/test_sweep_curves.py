@@ -60,6 +60,7 @@ def test_open_classes_are_the_mean_of_the_draws():
     np.testing.assert_allclose(made.values[1], sweeps[1].f_measure.mean(axis=0))
     halved = (sweeps[0].deviation + sweeps[1].deviation) / 2
     np.testing.assert_allclose(made.draw_deviation, halved)
+    assert made.thresholds == (0.1, 0.1)
     whole = evaluate(other_splits(1), list("abcd"), COUNTS, method="plain", backbone="any")["open"][
         "f_measure"
     ]
@@ -89,6 +90,18 @@ def test_the_band_of_a_single_seed_is_that_of_its_draws():
     heights = band.get_paths()[0].vertices[:, 1]
     assert heights.min() == pytest.approx(40) and heights.max() == pytest.approx(60)
     assert "random choices" in axes.get_xlabel() and axes.get_ylabel() == "F-measure (%)"
+
+
+def test_the_sweep_over_open_classes_tells_its_threshold_and_does_not_stretch_a_slope():
+    rows = [
+        curve([[0.50, 0.48]], name, "f_measure", thresholds=(at,)) for name, at in (("a", 0.3), ("b", 0.4))
+    ]
+    (axes,) = sweep_figure("open", rows[:1]).axes
+    assert axes.get_title(loc="left") == "at the threshold 0.3"
+    low, high = axes.get_ylim()
+    assert high - low == pytest.approx(40) and low < 48 < 50 < high
+    assert sweep_figure("open", rows).axes[0].get_title(loc="left") == "at the thresholds 0.3 to 0.4"
+    assert sweep_figure("threshold", [curve([[0.1, 0.9]])]).axes[0].get_title(loc="left") == ""
 
 
 def test_odd_curves_are_drawn():

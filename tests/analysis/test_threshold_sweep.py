@@ -84,6 +84,34 @@ def test_one_run_on_one_pair_of_axes_several_in_panels():
     np.testing.assert_allclose(panels[4].lines[0].get_ydata(), 100 * run.measures["f_measure"])
 
 
+def dashed(axes):
+    return [line.get_xdata()[0] for line in axes.lines if len(line.get_xdata()) == 2]
+
+
+def test_the_threshold_of_a_run_is_within_the_sweep_and_marked():
+    run = threshold_sweep(splits(), COUNTS, threshold=0.02)  # below each value of four classes
+    assert run.thresholds[0] == 0.02 and len(run.thresholds) == 201
+    figure = threshold_sweep_figure({"oltr": run})
+    assert dashed(figure.axes[0]) == [0.02]
+    assert figure.legends[0].get_texts()[-1].get_text() == "threshold 0.02, used by the run"
+    as_png(figure)
+    assert threshold_sweep(splits(), COUNTS, thresholds=[0.5], threshold=0.1).thresholds.tolist() == [0.5]
+
+
+def test_several_runs_mark_each_its_own_or_one_for_all():
+    runs = {str(at): threshold_sweep(splits(), COUNTS, threshold=at) for at in (0.2, 0.7)}
+    figure = threshold_sweep_figure(runs)
+    for axes in figure.axes[:5]:
+        assert dashed(axes) == [0.2, 0.7]
+        curves = [line.get_color() for line in axes.lines if len(line.get_xdata()) > 2]
+        assert curves == [line.get_color() for line in axes.lines if len(line.get_xdata()) == 2]
+    assert figure.legends[0].get_texts()[-1].get_text() == "thresholds 0.2 to 0.7, each in its colour"
+    as_png(figure)
+    figure = threshold_sweep_figure({"a": runs["0.2"], "b": runs["0.2"]})
+    assert [dashed(axes) for axes in figure.axes[:5]] == [[0.2]] * 5
+    assert figure.legends[0].get_texts()[-1].get_text() == "threshold 0.2, used by the runs"
+
+
 @pytest.mark.parametrize("more", [{}, {"test": 1, "unseen": 1}, {"test": 2, "unseen": 3}])
 def test_odd_sets_are_drawn(more):
     run = threshold_sweep(splits(**more), COUNTS)

@@ -19,7 +19,7 @@ def sample_report(method="oltr", *, with_open=True, names=("cat", "dog"), counts
             **({"open": {**open_part, **more.pop("open", {})}} if with_open else {}),
             "per_class": [
                 {"name": name, "train_count": count, "accuracy": accuracy, "f1": 0.5}
-                for name, count, accuracy in zip(names, counts, (0.75, 0.3), strict=True)
+                for name, count, accuracy in zip(names, counts, (0.75, 0.3), strict=False)
             ],
             "train_seconds": 12.0,
             "expect": {},

@@ -20,6 +20,25 @@ def test_every_figure_of_the_paper_is_there():
     assert sorted(parts) == ["Fig. 8 (a)", "Fig. 8 (b)", "Fig. 8 (c)"]
 
 
+def test_what_shows_which_figure_of_the_paper():
+    numbers = {entry.name: entry.paper.removeprefix("Fig. ") for entry in CATALOGUE if entry.paper != BEYOND}
+    assert numbers == {
+        "method": "2",
+        "distribution": "10, 12, 13",
+        "spectrum": "1, 9",
+        "class-gain": "6",
+        "tsne": "3",
+        "centroids": "11",
+        "attention": "4",
+        "infused": "7, 14",
+        "activation": "15",  # least and most activated averages, of faces there
+        "threshold": "8 (b)",
+        "open-classes": "8 (c)",
+        "ablation": "5",
+        "longtail-ness": "8 (a)",
+    }
+
+
 def test_names_are_names_of_files():
     names = [entry.name for entry in CATALOGUE]
     assert len(set(names)) == len(names)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import json
 import re
 import warnings
+from collections import Counter
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
@@ -15,6 +17,7 @@ from oltr.engine.build import build_method, build_network
 from oltr.engine.console import Console
 from oltr.engine.run_folder import RunFolder
 from oltr.errors import UserError
+from oltr.evaluation.outputs import Outputs
 from oltr.evaluation.report import Report
 from oltr.report.page.write import write_page
 from tests.report.made_run import COUNTS, made_pack, made_run
@@ -70,7 +73,7 @@ def test_two_runs_side_by_side(tmp_path, two):
     assert all(address.startswith(("data:image/", "#")) for address in seen.addresses)
     assert "http-equiv" in text and "default-src 'none'" in text
     assert seen.tags.count("script") == seen.tags.count("style") == 1 and not seen.handlers
-    assert "over first" in seen.text and "second, the best of 2 runs, names" in seen.text
+    assert "over first" in seen.text and "second, the best of 2 runs, reaches" in seen.text
     absent = missing(pictures)
     # Nobody trained a network here; all that outputs are enough for is there.
     assert set(absent) <= {"method", "centroids", "attention", "infused", "activation"}
@@ -170,6 +173,107 @@ def test_a_score_that_cannot_be_read_any_more(tmp_path):
     assert "by a score that cannot be read now" in text and "softmax score, threshold 0.1" in text
     assert "oscr" not in missing(pictures)
     assert Report.load(run / "report.json")["open"]["score"] == "knn"  # the run stays as it is
+
+
+def edit(run, change):
+    """What a hand, or another version, made of a report.json."""
+    data = json.loads((run / "report.json").read_text())
+    change(data)
+    (run / "report.json").write_text(json.dumps(data))
+
+
+def test_numbers_come_from_the_outputs(tmp_path, pack):
+    run = made_run(tmp_path / "run", pack)
+    right = Seen(make(tmp_path, run)[0]).text
+    assert "Caution" not in right
+
+    def improve(data):
+        data["closed"].update(overall=0.999, few=0.998)
+        data["method"] = "magic"
+        data["per_class"][0].update(name="mammoth", accuracy=0.123)
+        data["open"]["auroc"] += 1e-6  # no difference that anybody sees
+
+    edit(run, improve)
+    text = Seen(make(tmp_path, run)[0]).text
+    caution = re.search("Caution. run: its report.json does not fit the run .*", text)[0]
+    for words in (
+        "method is 'plain', there 'magic'",
+        "names or training images",
+        "closed.few, closed.overall",
+    ):
+        assert words in caution
+    assert "other numbers of 1 class)" in caution and "auroc" not in caution and "mammoth" not in text
+    assert "99.9" not in text and text.replace(caution, "").split() == right.split()
+
+
+def test_a_report_of_other_splits(tmp_path, pack):
+    run = made_run(tmp_path / "run", pack)
+    edit(run, lambda data: data.pop("open"))
+    text = Seen(make(tmp_path, run)[0]).text
+    assert "other numbers at open." in text and "softmax score, threshold 0.1" in text
+    edit(run, lambda data: data["closed"].pop("few"))
+    with pytest.raises(UserError, match="not a whole report"):
+        make(tmp_path, run)
+
+
+def test_a_run_gone_astray_is_named(tmp_path, pack, two):
+    run = made_run(tmp_path / "astray", pack)
+    file = run / "outputs" / "test.safetensors"
+    outputs = Outputs.load(file)
+    outputs.logits[3] = torch.nan
+    outputs.save(file)
+    with pytest.raises(UserError, match=r"^astray: .* NaN"):
+        make(tmp_path, *two, run)
+
+
+@pytest.mark.parametrize("place", ["out", "figures"])
+def test_what_cannot_be_written_is_found_before_any_work(tmp_path, monkeypatch, place):
+    (tmp_path / "file").touch()
+    monkeypatch.setattr("oltr.report.page.write.load_page_runs", lambda *_: pytest.fail("too late"))
+    places = {"out": tmp_path / "new" / "report.html", "figures": tmp_path / "pictures"}
+    places[place] = tmp_path / "file" / "sub" / "report.html"
+    with pytest.raises(UserError, match="cannot be written: Not a directory"):
+        write_page([tmp_path / "run"], places["out"], Console(quiet=True), places["figures"])
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_runs_with_and_without_open_images(tmp_path, two):
+    other = made_run(tmp_path / "other", made_pack(tmp_path / "data", unseen=0))
+    text, pictures = make(tmp_path, two[0], other, two[1])
+    notes = {picture.entry.name: picture.note for picture in pictures if picture.missing is None}
+    for name in ("threshold", "oscr", "open-classes", "class-gain"):
+        assert notes[name] == "Without other."
+    assert notes["calibration"] == notes["spectrum"] == ""
+    seen = Seen(text).text
+    assert "24 test images, 8 open images (first, second); 24 test images (other)" in seen
+    assert "second, the best of 2 runs on the same data, reaches" in seen
+
+
+def test_one_baseline_for_the_table_and_the_gains(tmp_path, pack):
+    methods = {"zero": ("oltr", 5.0), "base": ("plain", 1.0), "last": ("focal", 0.5)}
+    runs = [
+        made_run(tmp_path / name, pack, method, sure=sure, seed=9) for name, (method, sure) in methods.items()
+    ]
+    text = make(tmp_path, *runs)[0]
+    seen = Seen(text).text
+    assert seen.count("over base") == 2 and "over zero" not in seen
+    # What is folded is open for the best run.
+    assert re.findall(r"<details open>\s*<summary>([^<]*)", text) == ["zero", "zero"]
+
+
+def test_classes_taken_for_each_other(tmp_path, pack):
+    run = made_run(tmp_path / "run", pack, sure=0.5)
+    outputs = Outputs.load(run / "outputs" / "test.safetensors")
+    pairs = Counter(zip(outputs.labels.tolist(), outputs.logits.argmax(1).tolist(), strict=True))
+    wrong = sorted((-images, pair) for pair, images in pairs.items() if pair[0] != pair[1])
+    images, (true, taken) = -wrong[0][0], wrong[0][1]
+    text = make(tmp_path, run)[0]
+    first = re.search(r'class="paper pairs">.*?<tbody>\s*<tr>(.*?)</tr>', text, re.DOTALL)[1]
+    names = [entry["name"] for entry in RunFolder(run).classes()]
+    share = f"{100 * images / 6:.1f} %"
+    assert re.findall(r"<t[hd][^>]*>([^<]*)", first) == [names[true], names[taken], f"{images} of 6", share]
+    sure = made_run(tmp_path / "sure", pack, sure=99.0)
+    assert "No test image was given another known class." in make(tmp_path, sure)[0]
 
 
 def test_runs_that_know_other_classes_are_refused(tmp_path, two):

@@ -109,6 +109,23 @@ def test_nothing_is_wider_than_the_screen(visit, width, scheme):
     assert len(page.query_selector_all("figure img")) > 5
 
 
+def test_the_class_column_keeps_its_heading_beside_it(visit):
+    page = visit(390)
+    page.evaluate("document.querySelector('.scroll.tall').scrollLeft = 200")
+    lefts = "cells => cells.map(cell => cell.getBoundingClientRect().left)"
+    heads = page.eval_on_selector_all("#class-table tr > :first-child", lefts)
+    others = page.eval_on_selector_all("#class-table tr > :nth-child(2)", lefts)
+    assert len(set(heads)) == 1 and max(others) < heads[0]  # the others have gone behind
+
+
+def test_on_a_phone_charts_scroll_and_the_distribution_is_whole(visit):
+    page = visit(390)
+    beyond = "box => box.scrollWidth - box.clientWidth"
+    assert page.eval_on_selector("#figure-distribution .scroll", beyond) == 0
+    assert page.eval_on_selector("#figure-class-gain .scroll", beyond) > 50
+    assert page.eval_on_selector("#figure-class-gain img", "image => image.clientWidth") > 400
+
+
 def background(page):
     colour = page.evaluate("getComputedStyle(document.body).backgroundColor")
     return "dark" if sum(map(int, re.findall(r"\d+", colour)[:3])) < 384 else "light"

@@ -84,7 +84,7 @@ def test_a_recipe_that_is_gone(run):
 
 def test_differences_to_the_first_run():
     better = sample_report("oltr", closed={"many": 0.8, "medium": None, "few": 0.2, "overall": 0.5})
-    table = comparison({"plain": sample_report("plain"), "oltr": better}, over_first=True)
+    table = comparison({"plain": sample_report("plain"), "oltr": better}, over="plain")
     rows = {row[0]: row[1:5] for row in table.rows}
     assert rows["  over plain"] == ["+5.0", "–", "-10.0", "-2.5"]
     assert len(rows) == 3 and len(comparison({"plain": better, "oltr": better}).rows) == 2

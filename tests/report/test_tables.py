@@ -149,3 +149,8 @@ name │          x
 a    │          1
 """)
     assert repr(table) == table.text() and table._repr_markdown_() == table.markdown()
+
+
+def test_a_single_class_is_one_class():
+    one = sample_report(names=("cat",), counts=(200,), shots={"many": 1, "medium": 0, "few": 0})
+    assert comparison({"oltr": one}).title == "resnet10, 1 class: 1 many-, 0 medium-, 0 few-shot"

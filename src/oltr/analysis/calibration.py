@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from matplotlib.figure import Figure
 
+from oltr.analysis.run_names import legend_below, short_names
 from oltr.analysis.style import clean, run_axes
 from oltr.analysis.values import right_answers, score_values
 from oltr.errors import UserError
@@ -48,12 +49,12 @@ def calibration_figure(runs: Mapping[str, Calibration]) -> Figure:
     """A point for each bin; below the diagonal the network is surer than it is right."""
     figure, axes = run_axes(runs, 5.2, 5.2)
     axes.axline((0, 0), slope=1, color="0.6", linewidth=1)
-    for name, run in runs.items():
+    for name, run in short_names(runs).items():
         label = f"{name}: error {100 * run.error:.1f} %"
         axes.plot(100 * run.confidence, 100 * run.accuracy, marker="o", markersize=4, label=label)
     axes.set_xlim(0, 101)
     axes.set_ylim(0, 101)
     axes.set_aspect("equal")
     clean(axes, "confidence: mean largest probability of a bin (%)", "known test images named rightly (%)")
-    figure.legend(frameon=False, loc="outside lower center", ncols=2, fontsize="small")
+    legend_below(figure)
     return figure

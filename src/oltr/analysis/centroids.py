@@ -13,6 +13,7 @@ from matplotlib.lines import Line2D
 from torch import Tensor
 
 from oltr.analysis.embedding import COLOURS, KINDS, MARKERS, sample_images
+from oltr.analysis.run_names import short_names
 from oltr.analysis.style import clean, new_figure
 from oltr.errors import UserError
 from oltr.evaluation.outputs import Outputs
@@ -133,7 +134,7 @@ def centroids_figure(runs: Mapping[str, CentroidPlane]) -> Figure:
         raise UserError("There is no memory that could be drawn.", try_this="a run of the method oltr")
     lines, columns = -(-len(runs) // PER_LINE), min(len(runs), PER_LINE)
     figure = new_figure(6.4 if columns == 1 else 4.6 * columns, 0.7 + (5.2 if columns == 1 else 4.4) * lines)
-    for number, (name, plane) in enumerate(runs.items()):
+    for number, (name, plane) in enumerate(short_names(runs, 48).items()):
         axes = figure.add_subplot(lines, columns, number + 1)
         _draw(axes, plane)
         first, second = (f"{100 * share:.0f} % of the variance" for share in plane.shares)

@@ -16,12 +16,12 @@ from torch import Tensor
 
 from oltr.analysis.decisions import Decisions, class_groups
 from oltr.analysis.distribution import BARS_UP_TO
+from oltr.analysis.run_names import short_names
 from oltr.analysis.style import OPEN_COLOUR, SHOT_COLOURS, clean, new_figure
 from oltr.errors import UserError
 from oltr.evaluation.accuracy import group_means, per_class_f1
 from oltr.evaluation.outputs import OPEN
-from oltr.evaluation.report import Report
-from oltr.evaluation.shots import GROUPS, shot_groups
+from oltr.evaluation.shots import GROUPS
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,19 +47,6 @@ def class_gain(
     return _sorted(gains[:-1], np.asarray(counts), groups, unknown)
 
 
-def report_gain(run: Report, baseline: Report, shots: str = "standard") -> ClassGain:
-    """From two reports, whose F1 are those of the closed set."""
-    known, known_before = ([(c["name"], c["train_count"]) for c in r["per_class"]] for r in (run, baseline))
-    if known != known_before:
-        raise UserError("The two runs do not know the same classes.", "Names or training counts differ.")
-    f1, before = (
-        torch.tensor([torch.nan if c["f1"] is None else c["f1"] for c in r["per_class"]], dtype=torch.float64)
-        for r in (run, baseline)
-    )
-    counts = np.array([count for _, count in known], dtype=np.int64)
-    return _sorted(f1 - before, counts, shot_groups(counts, shots), None)
-
-
 def _f1(decisions: Decisions) -> Tensor:
     """F1 of each class and of the open images, K+1 float64; NaN where no images."""
     last = decisions.num_classes
@@ -81,11 +68,13 @@ def class_gain_figure(runs: Mapping[str, ClassGain], baseline: str) -> Figure:
     figure = new_figure(height=0.8 + 2.7 * len(runs))
     panels = figure.subplots(len(runs), sharex=True, sharey=True, squeeze=False)[:, 0]
     ends: list[float] = []
+    everyone = dict.fromkeys([baseline, *runs])  # shortened together: none may look like the baseline
+    short = dict(zip(everyone, short_names(everyone, 36), strict=True))
     for axes, (name, gain) in zip(panels, runs.items(), strict=True):
         ends.append(_draw(axes, gain))
         means = [f"{group} {_points(value)}" for group, value in gain.means.items() if value is not None]
         means += [] if gain.unknown is None else [f"open {_points(gain.unknown)}"]
-        title = f"{name} over {baseline}\nmean gain: {', '.join(means)}"
+        title = f"{short[name]} over {short[baseline]}\nmean gain: {', '.join(means)}"
         clean(axes, "", "F1 gain (percentage points)", title)
     panels[-1].set_xlim(0.5, max(ends))
     panels[-1].set_xlabel("class, ranked by number of training images")

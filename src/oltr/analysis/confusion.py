@@ -11,6 +11,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from oltr.analysis.decisions import Decisions, class_groups
+from oltr.analysis.run_names import short_names
 from oltr.analysis.style import SERIES, new_figure
 from oltr.errors import UserError
 from oltr.evaluation.outputs import OPEN
@@ -43,7 +44,7 @@ def confusion_figure(runs: Mapping[str, np.ndarray]) -> Figure:
         raise UserError("There is no run whose confusion could be drawn.")
     lines, columns = -(-len(runs) // PER_LINE), min(len(runs), PER_LINE)
     figure = new_figure(0.9 + 4.1 * columns, 0.4 + 2.9 * lines)
-    for number, (name, matrix) in enumerate(runs.items()):
+    for number, (name, matrix) in enumerate(short_names(runs).items()):
         axes = figure.add_subplot(lines, columns, number + 1)
         _draw(axes, matrix)
         axes.set_title(name, loc="left", fontsize="medium")

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from oltr.analysis.style import SHOT_COLOURS, clean, new_figure
+from oltr.data.wording import count
 from oltr.errors import UserError
 from oltr.evaluation.shots import GROUPS, shot_groups
 
@@ -25,13 +26,13 @@ def class_distribution(counts: Sequence[int] | np.ndarray, shots: str = "standar
     groups = shot_groups(counts, shots)
     log = counts.max() >= LOG_FROM * max(counts.min(), 1)
     floor = max(counts.min(), 1) / 2 if log else 0.0
-    figure = new_figure()
+    figure = new_figure(5.6, 3.5)  # narrow: it is to be read on a phone as a whole
     axes = figure.add_subplot()
     for group in GROUPS:
         ranks = np.flatnonzero(groups == group) + 1
         if len(ranks):
-            classes = "1 class" if len(ranks) == 1 else f"{len(ranks):,} classes"
-            label = f"{group}-shot: {classes}\n{counts[ranks - 1].sum():,} images"
+            images = count(int(counts[ranks - 1].sum()), "image")
+            label = f"{group}-shot: {count(len(ranks), 'class')}\n{images}"
             colour = SHOT_COLOURS[group]
             if len(counts) <= BARS_UP_TO:
                 axes.bar(ranks, counts[ranks - 1] - floor, 0.8, floor, color=colour, label=label)
@@ -57,5 +58,10 @@ def _dress(axes: Axes, counts: np.ndarray, floor: float, log: bool) -> None:
         axes,
         "class, ranked by number of training images",
         "training images per class" + (" (log)" if log else ""),
-        f"{counts.sum():,} training images, {len(counts):,} classes of {counts.max():,} to {counts.min():,}",
+        _title(counts),
     )
+
+
+def _title(counts: np.ndarray) -> str:
+    sizes = f" of {counts.max():,} to {counts.min():,}" if len(counts) > 1 else ""
+    return f"{count(int(counts.sum()), 'training image')}, {count(len(counts), 'class')}{sizes}"

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from oltr.analysis.run_names import short_names
 from oltr.analysis.style import OPEN_COLOUR, SHOT_COLOURS, new_figure
 from oltr.errors import UserError
 from oltr.evaluation.outputs import Outputs
@@ -120,17 +121,17 @@ def embedding_figure(runs: Mapping[str, Embedding]) -> Figure:
     if not all(np.array_equal(_images(run), _images(first)) for run in runs.values()):
         raise UserError("The runs show different images.", "Their data, counts or seeds differ.")
     panels: list[tuple[str, Embedding, np.ndarray]] = []
-    for name, run in runs.items():
-        note = "\n" if run.meta is not None else "\n(no memory: no meta-embedding)"
-        panels.append((f"{name}: direct features{note}", run, run.direct))
+    for name, run in short_names(runs, 36).items():
+        note = "" if run.meta is not None else " (there is no memory)"
+        panels.append((f"{name}\ndirect features{note}", run, run.direct))
         if run.meta is not None:
-            panels.append((f"{name}: meta-embeddings\n", run, run.meta))
+            panels.append((f"{name}\nmeta-embeddings", run, run.meta))
     lines, columns = -(-len(panels) // PER_LINE), min(len(panels), PER_LINE)
     figure = new_figure(3.5 * columns, 0.5 + 3.5 * lines)
     for number, (title, run, places) in enumerate(panels):
         axes = figure.add_subplot(lines, columns, number + 1)
         _draw(axes, run, places)
-        axes.set_title(title.strip("\n"), loc="left", fontsize="medium")
+        axes.set_title(title, loc="left", fontsize="medium")
     figure.legend(
         handles=_legend(first),
         title=f"images drawn with seed {first.seed}; a shape and colour is a class",

@@ -16,6 +16,7 @@ from oltr.analysis.style import SERIES, SHOT_COLOURS
 
 WIDE, TALL, ACROSS, DOWN = 1.48, 0.82, 2.18, 1.26  # inches: a box, and from one to the next
 RIGHT = 4 * ACROSS - (ACROSS - WIDE)  # where the last column ends
+HEAD = 0.55  # room for a title of two lines
 SEEN, MADE, REMEMBERED = SERIES[0], SERIES[2], SHOT_COLOURS["medium"]  # colours of image, answer and memory
 INK, PALE = "0.15", "0.6"
 
@@ -38,10 +39,10 @@ PLACES: dict[str, tuple[int, int, int, str]] = {
 def method_figure(schema: MethodSchema) -> Figure:
     """Boxes that the network has not are pale and dashed, and say so."""
     # The axes fill the figure, in inches: text stays inside its box at every size.
-    width, height = RIGHT + 0.8, 3 * DOWN + TALL + 0.5
+    width, height = RIGHT + 0.8, 3 * DOWN + TALL + HEAD + 0.1
     figure = Figure(figsize=(width, height))
     axes = figure.add_axes((0, 0, 1, 1))
-    axes.set(xlim=(-0.1, width - 0.1), ylim=(height - 0.4, -0.4), aspect="equal")
+    axes.set(xlim=(-0.1, width - 0.1), ylim=(height - HEAD, -HEAD), aspect="equal")
     axes.axis("off")
     figure.suptitle(f"{schema.method}, {_number(schema.parameters)}", fontsize="medium")
     _connect(axes, schema)

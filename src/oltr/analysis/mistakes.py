@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -13,9 +12,6 @@ from torch import Tensor
 from oltr.analysis.decisions import Decisions, class_groups
 from oltr.errors import UserError
 from oltr.evaluation.outputs import OPEN
-
-if TYPE_CHECKING:
-    from oltr.report.tables import Table
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,15 +22,6 @@ class ConfusedPairs:
     predictions: np.ndarray  # the class it is taken for
     images: np.ndarray  # how often
     of: np.ndarray  # how many images the true class has
-
-    def table(self, class_names: Sequence[str]) -> Table:
-        """One line per pair."""
-        columns = zip(self.labels, self.predictions, self.images, self.of, strict=True)
-        rows = [
-            [class_names[true], class_names[taken], f"{images:,}", f"{of:,}", f"{images / of:.1%}"]
-            for true, taken, images, of in columns
-        ]
-        return _table("The most confused classes", ["true class", "taken for", "images", "of", "share"], rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,23 +37,6 @@ class Mistakes:
     confidence: np.ndarray  # float64, the softmax probability of the likeliest class
     values: np.ndarray  # float64, the score that decided, in its own units
     score: str
-
-    def table(self, class_names: Sequence[str]) -> Table:
-        """One line per image."""
-        names = [*class_names, "–"]  # the last one is that of -1
-        rows = [
-            [
-                f"{self.rows[i]:,}",
-                names[self.labels[i]],
-                "unknown" if self.predictions[i] == OPEN else names[self.predictions[i]],
-                names[self.likeliest[i]],
-                f"{self.confidence[i]:.3f}",
-                f"{self.values[i]:.4g}",
-            ]
-            for i in range(len(self.rows))
-        ]
-        shared = ("true class", "taken for", "likeliest class", "confidence")
-        return _table(self.title, [f"{self.split} row", *shared, f"{self.score} score"], rows)
 
 
 def confused_pairs(decisions: Decisions, most: int = 20) -> ConfusedPairs:
@@ -135,9 +105,3 @@ def _positive(most: int) -> int:
     if most < 1:
         raise UserError(f"At least one mistake must be asked for; got {most}.")
     return most
-
-
-def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    from oltr.report.tables import Table  # tables are the report room's business
-
-    return Table(title, [("", columns)], rows, () if rows else ("There are none.",))

@@ -10,8 +10,9 @@ import torch
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from oltr.analysis.style import clean, run_axes
-from oltr.analysis.values import right_answers, score_values
+from oltr.analysis.run_names import legend_below, short_names
+from oltr.analysis.style import clean, keep_slopes_honest, run_axes
+from oltr.analysis.values import right_answers, score_values, threshold_words
 from oltr.errors import UserError
 from oltr.evaluation.fmeasure import f_from_counts
 from oltr.evaluation.outputs import Outputs
@@ -89,13 +90,16 @@ def open_classes_sweep(
 def open_classes_sweep_figure(runs: Mapping[str, OpenClassesSweep]) -> Figure:
     """The mean over the draws as a line for each run, one deviation to either side as a band."""
     figure, axes = run_axes(runs)
-    for name, run in runs.items():
-        (line,) = axes.plot(run.sizes, 100 * run.mean, label=name, marker="." if len(run.sizes) < 30 else "")
+    words = threshold_words([run.threshold for run in runs.values()])
+    for name, run in short_names(runs).items():
+        label = f"{name}: {threshold_words([run.threshold])}" if words.startswith("thresholds") else name
+        (line,) = axes.plot(run.sizes, 100 * run.mean, label=label, marker="." if len(run.sizes) < 30 else "")
         low, high = 100 * (run.mean - run.deviation), 100 * (run.mean + run.deviation)
         axes.fill_between(run.sizes, low, high, color=line.get_color(), alpha=0.2, linewidth=0)
     draws = {len(run.f_measure) for run in runs.values()}
     spread = f", mean ± deviation of {draws.pop()} draws" if draws != {1} and len(draws) == 1 else ""
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-    clean(axes, f"number of open classes{spread}", "F-measure (%)")
-    figure.legend(frameon=False, loc="outside lower center", ncols=min(4, len(runs)), fontsize="small")
+    clean(axes, f"number of open classes{spread}", "F-measure (%)", f"at the {words}")
+    keep_slopes_honest(axes)
+    legend_below(figure)
     return figure

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from matplotlib.figure import Figure
 
+from oltr.analysis.run_names import legend_below, short_names
 from oltr.analysis.style import clean, run_axes
 from oltr.analysis.values import right_answers, score_values
 from oltr.evaluation.detection import oscr
@@ -49,11 +50,11 @@ def oscr_curve(
 def oscr_figure(runs: Mapping[str, OscrCurve]) -> Figure:
     """A line for each run, with the area under it; the right end is the accuracy with nothing rejected."""
     figure, axes = run_axes(runs)
-    for name, run in runs.items():
+    for name, run in short_names(runs).items():
         label = f"{name}: area {100 * run.area:.1f} %"
         axes.plot(100 * run.false_positive_rate, 100 * run.correct_rate, label=label)
     axes.set_xlim(0, 100)
     axes.set_ylim(0, 100)
     clean(axes, "open images accepted (%)", "known images accepted and named rightly (%)")
-    figure.legend(frameon=False, loc="outside lower center", ncols=min(3, len(runs)), fontsize="small")
+    legend_below(figure)
     return figure

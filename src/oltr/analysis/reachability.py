@@ -9,9 +9,11 @@ import numpy as np
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
-from oltr.analysis.style import OPEN_COLOUR, SHOT_COLOURS, clean, new_figure
-from oltr.analysis.values import score_name, score_values
+from oltr.analysis.run_names import legend_below, short_names
+from oltr.analysis.style import OPEN_COLOUR, SHOT_COLOURS, THRESHOLD_LINE, clean, new_figure
+from oltr.analysis.values import score_name, score_values, threshold_words
 from oltr.errors import UserError
 from oltr.evaluation.outputs import Outputs
 from oltr.evaluation.shots import GROUPS, shot_groups
@@ -28,6 +30,7 @@ class ScoreHistogram:
     edges: np.ndarray  # B+1 float64, rising; images beyond the ends count in the first and last bin
     counts: dict[str, np.ndarray]  # group → B int64
     medians: dict[str, float]  # group → median value
+    threshold: float | None = None  # beyond which an image is called unknown; None: not told
 
 
 def score_histogram(
@@ -37,6 +40,7 @@ def score_histogram(
     *,
     bins: int = 40,
     shots: str = "standard",
+    threshold: float | None = None,
     read: Mapping[str, Outputs] | None = None,
 ) -> ScoreHistogram:
     """Test images by shot group, and open images if there are any, over B bins that they share."""
@@ -54,7 +58,8 @@ def score_histogram(
         low, high = low - 0.5, high + 0.5
     edges = np.linspace(low, high, bins + 1)
     counts = {kind: np.histogram(group.clip(low, high), edges)[0] for kind, group in groups.items()}
-    return ScoreHistogram(chosen, edges, counts, {kind: float(np.median(g)) for kind, g in groups.items()})
+    medians = {kind: float(np.median(group)) for kind, group in groups.items()}
+    return ScoreHistogram(chosen, edges, counts, medians, threshold)
 
 
 def score_histogram_figure(runs: Mapping[str, ScoreHistogram]) -> Figure:
@@ -64,21 +69,34 @@ def score_histogram_figure(runs: Mapping[str, ScoreHistogram]) -> Figure:
     kinds = [kind for kind in (*GROUPS, "open") if any(kind in run.counts for run in runs.values())]
     figure = new_figure(max(6.0, 3.4 * len(runs)), 1.0 + 1.15 * len(kinds))
     grid = figure.subplots(len(kinds), len(runs), sharex="col", sharey="row", squeeze=False)
-    for column, (name, run) in enumerate(runs.items()):
+    for column, (name, run) in enumerate(short_names(runs, 34).items()):
         for row, kind in enumerate(kinds):
             axes = grid[row, column]
-            clean(axes, "", "", name if row == 0 else "")
+            clean(axes, "", "", _title(name, run) if row == 0 else "")
             if kind in run.counts:
                 _draw(axes, run, kind)
             else:
                 axes.text(0.5, 0.4, f"no {kind} images", transform=axes.transAxes, ha="center", color="0.5")
+            if run.threshold is not None:
+                axes.axvline(run.threshold, **THRESHOLD_LINE)
         title = score_name(run.score)
         if len(runs) > 1:  # in two lines, or neighbours would overlap
             grid[-1, column].set_xlabel(title.replace(" (", "\n("), fontsize="small")
         else:
             grid[-1, column].set_xlabel(title)
     figure.supylabel("share of the group's images in each bin (%)", fontsize="medium")
+    marks = [Line2D([], [], color="black", linewidth=1.2, label="median of the group")]
+    if any(run.threshold is not None for run in runs.values()):
+        marks.append(Line2D([], [], label="threshold of the run", **THRESHOLD_LINE))
+    legend_below(figure, marks)
     return figure
+
+
+def _title(name: str, run: ScoreHistogram) -> str:
+    if run.threshold is None:
+        return name
+    side = "below" if run.score.higher_is_known else "above"
+    return f"{name}\n{threshold_words([run.threshold])}, unknown {side} it"
 
 
 def _draw(axes: Axes, run: ScoreHistogram, kind: str) -> None:
@@ -86,9 +104,12 @@ def _draw(axes: Axes, run: ScoreHistogram, kind: str) -> None:
     images = run.counts[kind].sum()
     axes.stairs(100 * run.counts[kind] / images, run.edges, fill=True, color=colour, alpha=0.75)
     axes.margins(y=0.65)  # room above the bars for the words
-    axes.axvline(run.medians[kind], color="black", linewidth=1.2, linestyle="--")
+    axes.axvline(run.medians[kind], color="black", linewidth=1.2)
     label = f"{kind}{'' if kind == 'open' else '-shot'}: {images:,} images\nmedian {run.medians[kind]:.3g}"
-    left = run.medians[kind] > run.edges.mean()  # the words go where the images are not
+    ends = run.edges if run.threshold is None else np.append(run.edges, run.threshold)
+    low, high, room = ends.min(), ends.max(), 0.03 * np.ptp(ends)
+    axes.set_xlim(low - room, high + room)
+    left = run.medians[kind] > (low + high) / 2  # the words go where the images are not
     axes.text(
         0.02 if left else 0.98,
         0.93,
@@ -97,4 +118,5 @@ def _draw(axes: Axes, run: ScoreHistogram, kind: str) -> None:
         ha="left" if left else "right",
         va="top",
         fontsize="small",
+        bbox={"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 1},  # a threshold may run behind
     )

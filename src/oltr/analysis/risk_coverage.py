@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from matplotlib.figure import Figure
 
+from oltr.analysis.run_names import legend_below, short_names
 from oltr.analysis.style import clean, run_axes
 from oltr.analysis.values import right_answers, score_values
 from oltr.evaluation.outputs import Outputs
@@ -43,12 +44,12 @@ def risk_coverage(
 def risk_coverage_figure(runs: Mapping[str, RiskCoverage]) -> Figure:
     """A line for each run, with its area; the right end is the error when every image is accepted."""
     figure, axes = run_axes(runs)
-    for name, run in runs.items():
+    for name, run in short_names(runs).items():
         # Steps from the left: a coverage between two points is reached by accepting the next images whole.
         x, y = np.insert(run.coverage, 0, 0.0), np.insert(run.risk, 0, run.risk[0])
         axes.plot(100 * x, 100 * y, drawstyle="steps-pre", label=f"{name}: area {100 * run.area:.1f} %")
     axes.set_xlim(0, 100)
     axes.set_ylim(bottom=0)
     clean(axes, "coverage: known test images accepted (%)", "risk: accepted images named wrongly (%)")
-    figure.legend(frameon=False, loc="outside lower center", ncols=min(3, len(runs)), fontsize="small")
+    legend_below(figure)
     return figure

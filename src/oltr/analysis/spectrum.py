@@ -14,6 +14,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
 from oltr.analysis.decisions import Decisions, class_groups
+from oltr.analysis.run_names import short_names
 from oltr.analysis.style import OPEN_COLOUR, SHOT_COLOURS, clean, new_figure
 from oltr.errors import UserError
 from oltr.evaluation.accuracy import group_means, per_class_accuracy
@@ -67,7 +68,7 @@ def spectrum_figure(runs: Mapping[str, Spectrum]) -> Figure:
     figure = new_figure(height=2.6 + 1.9 * len(runs))
     heights = [1.0] * len(runs) + [1.15]
     *strips, ground = figure.subplots(len(runs) + 1, sharex=True, height_ratios=heights)
-    for axes, (name, run) in zip(strips, runs.items(), strict=True):
+    for axes, (name, run) in zip(strips, short_names(runs, 72).items(), strict=True):
         _draw_accuracies(axes, run)
         clean(axes, "", "open-set\naccuracy (%)" if run.open_images else "accuracy (%)")
         axes.set_title(_title(name, run), loc="left", fontsize="small", parse_math=False)

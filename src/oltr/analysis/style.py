@@ -17,6 +17,8 @@ OPEN_COLOUR = "#555555"
 SERIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")  # runs side by side
 RUN_STYLES = cycler(linestyle=("-", "--", ":")) * cycler(color=SERIES)  # 18 runs before any two look alike
 
+THRESHOLD_LINE: dict[str, Any] = {"color": SERIES[1], "linewidth": 1.4, "linestyle": "--"}  # of one run
+
 
 def new_figure(width: float = 7.0, height: float = 3.6) -> Figure:
     """An empty figure, apart from pyplot and its windows."""
@@ -32,6 +34,13 @@ def clean(axes: Axes, x: str, y: str, title: str = "") -> None:
     axes.grid(axis="y", color="0.9", linewidth=0.8)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def keep_slopes_honest(axes: Axes, least: float = 40.0) -> None:
+    """At least so many percent on the y axis, within 0 to 100: a line that hardly falls is to look so."""
+    low, high = (min(max(end, 0.0), 100.0) for end in axes.get_ylim())
+    low = min(max((low + high - least) / 2, 0.0), 100.0 - least, low)
+    axes.set_ylim(low, max(low + least, high))
 
 
 def run_axes(runs: Mapping[str, Any], width: float = 6.0, height: float = 4.2) -> tuple[Figure, Axes]:

@@ -12,8 +12,10 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from oltr.analysis.open_classes_sweep import OpenClassesSweep
-from oltr.analysis.style import SERIES, clean, new_figure
+from oltr.analysis.run_names import legend_below
+from oltr.analysis.style import SERIES, clean, keep_slopes_honest, new_figure
 from oltr.analysis.threshold_sweep import MEASURES, ThresholdSweep
+from oltr.analysis.values import threshold_words
 from oltr.errors import UserError
 
 AXES = {
@@ -36,6 +38,7 @@ class Curve:
     draw_deviation: np.ndarray | None = (
         None  # X float64, over random draws inside a seed, mean over the seeds
     )
+    thresholds: tuple[float, ...] = ()  # N, at which unknown images are told; empty where these are swept
 
     @property
     def mean(self) -> np.ndarray:
@@ -78,7 +81,8 @@ def open_classes_curves(label: str, sweeps: Mapping[int, OpenClassesSweep]) -> l
     means, spreads = (
         np.stack([getattr(sweep, name) for sweep in sweeps.values()]) for name in ("mean", "deviation")
     )
-    return [Curve(label, "f_measure", sizes, tuple(sweeps), means, spreads.mean(axis=0))]
+    thresholds = tuple(sweep.threshold for sweep in sweeps.values())
+    return [Curve(label, "f_measure", sizes, tuple(sweeps), means, spreads.mean(axis=0), thresholds)]
 
 
 def sweep_figure(sweep: str, curves: Sequence[Curve]) -> Figure:
@@ -101,16 +105,16 @@ def sweep_figure(sweep: str, curves: Sequence[Curve]) -> Figure:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     if sweep == "longtail":
         axes.set_xticks(shown[0].at, [f"{alpha:g}" for alpha in shown[0].at])
-    clean(axes, AXES[sweep] + _spread_words(shown), _measure_words(measures))
-    axes.set_ylim(bottom=max(axes.get_ylim()[0], 0))
+    thresholds = [threshold for curve in shown for threshold in curve.thresholds]
+    title = f"at the {threshold_words(thresholds)}" if thresholds else ""
+    clean(axes, AXES[sweep] + _spread_words(shown), _measure_words(measures), title)
+    keep_slopes_honest(axes)
     marks = [
         Line2D([], [], color=SERIES[place % len(SERIES)], label=label) for place, label in enumerate(labels)
     ]
     if len(measures) > 1:
         marks += [Line2D([], [], color="black", linestyle=DRAWN[m], label=MEASURES[m]) for m in measures]
-    figure.legend(
-        handles=marks, frameon=False, loc="outside lower center", ncols=min(5, len(marks)), fontsize="small"
-    )
+    legend_below(figure, marks)
     return figure
 
 

@@ -8,9 +8,19 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
-from oltr.analysis.style import OPEN_COLOUR, RUN_STYLES, SHOT_COLOURS, clean, new_figure
-from oltr.analysis.values import right_answers, score_name, score_values
+from oltr.analysis.run_names import legend_below, short_names
+from oltr.analysis.style import (
+    OPEN_COLOUR,
+    RUN_STYLES,
+    SERIES,
+    SHOT_COLOURS,
+    THRESHOLD_LINE,
+    clean,
+    new_figure,
+)
+from oltr.analysis.values import right_answers, score_name, score_values, threshold_words
 from oltr.errors import UserError
 from oltr.evaluation.accuracy import tally
 from oltr.evaluation.fmeasure import f_from_counts
@@ -25,6 +35,7 @@ MEASURES = {
     "overall": "accuracy, overall",
     "f_measure": "F-measure",
 }
+COMMON = "0.35"  # of what all runs share
 _COLOURS = {**SHOT_COLOURS, "overall": "black", "f_measure": OPEN_COLOUR}
 
 
@@ -35,6 +46,7 @@ class ThresholdSweep:
     score: Score
     thresholds: np.ndarray  # T float64, rising, in the score's own units
     measures: dict[str, np.ndarray]  # many, medium, few, overall, f_measure → T float64, fractions
+    threshold: float | None = None  # the one that the run uses; None: not told
 
 
 def threshold_sweep(
@@ -44,12 +56,13 @@ def threshold_sweep(
     thresholds: Sequence[float] | np.ndarray | None = None,
     *,
     shots: str = "standard",
+    threshold: float | None = None,
     read: Mapping[str, Outputs] | None = None,
 ) -> ThresholdSweep:
     """At each threshold t the mean of (accepted and right)_c / images_c over the classes c of a group, and F.
 
     Sorted once, the images accepted at t are the first of them. Without thresholds 201 are spread evenly
-    from the smallest value of the score to the largest.
+    from the smallest value of the score to the largest, and as far as `threshold`, which the run uses.
     """
     chosen = SCORES[score] if isinstance(score, str) else score
     right = right_answers(outputs)
@@ -57,7 +70,7 @@ def threshold_sweep(
     if (classes := outputs["test"].logits.shape[1]) != len(train_counts):
         raise UserError(f"The outputs have {classes} classes, but there are {len(train_counts)} counts.")
     if thresholds is None:
-        ends = np.concatenate([known, unseen])
+        ends = np.concatenate([known, unseen, [] if threshold is None else [threshold]])
         thresholds = np.linspace(ends.min(), ends.max(), 201)
     steps = np.sort(np.asarray(thresholds, dtype=np.float64))
     if steps.ndim != 1 or not len(steps) or not np.isfinite(steps).all():
@@ -78,7 +91,7 @@ def threshold_sweep(
     mistaken = np.searchsorted(np.sort(sign * unseen), sign * steps, side="right")  # open images accepted
     counts = torch.from_numpy(np.stack([accepted, len(right) - accepted, mistaken], axis=1))
     measures["f_measure"] = np.array([f_from_counts(row) for row in counts])
-    return ThresholdSweep(chosen, steps, measures)
+    return ThresholdSweep(chosen, steps, measures, threshold)
 
 
 def threshold_sweep_figure(runs: Mapping[str, ThresholdSweep]) -> Figure:
@@ -87,19 +100,24 @@ def threshold_sweep_figure(runs: Mapping[str, ThresholdSweep]) -> Figure:
         raise UserError("There are no runs to draw.")
     if len({run.score.name for run in runs.values()}) > 1:
         raise UserError("The runs were swept over different scores.", try_this="the same score for all")
-    threshold = f"threshold on the {score_name(next(iter(runs.values())).score)}"
-    return _one(*next(iter(runs.items())), threshold) if len(runs) == 1 else _several(runs, threshold)
+    name = f"threshold on the {score_name(next(iter(runs.values())).score)}"
+    short = short_names(runs)
+    return _one(*next(iter(short.items())), name) if len(short) == 1 else _several(short, name)
 
 
 def _one(name: str, run: ThresholdSweep, threshold: str) -> Figure:
-    figure = new_figure(6.8, 3.6)
+    figure = new_figure(6.4, 4.0)
     axes = figure.add_subplot()
     for measure, values in run.measures.items():
         (line,) = axes.plot(run.thresholds, 100 * values, label=MEASURES[measure], marker=_marker(run))
         line.set(color=_COLOURS[measure], linestyle="--" if measure == "f_measure" else "-")
     clean(axes, threshold, "accuracy and F-measure (%)", name)
+    marks = list(axes.lines)
+    if run.threshold is not None:
+        label = f"{threshold_words([run.threshold])}, used by the run"
+        marks.append(axes.axvline(run.threshold, label=label, **THRESHOLD_LINE))
     axes.set_ylim(0, 100)
-    figure.legend(frameon=False, loc="outside right center", fontsize="small")
+    legend_below(figure, marks)
     return figure
 
 
@@ -110,20 +128,32 @@ def _marker(run: ThresholdSweep) -> str:
 def _several(runs: Mapping[str, ThresholdSweep], threshold: str) -> Figure:
     shown = [measure for measure in MEASURES if any(measure in run.measures for run in runs.values())]
     rows = -(-len(shown) // 3)
-    figure = new_figure(8.0, 1.0 + 2.1 * rows)
+    figure = new_figure(8.0, 1.2 + 2.2 * rows)
     grid = figure.subplots(rows, 3, sharex=True, sharey=True, squeeze=False).ravel()
+    used = [run.threshold for run in runs.values() if run.threshold is not None]
+    shared = len(used) == len(runs) and len(set(used)) == 1
     for place, (axes, measure) in enumerate(zip(grid, shown, strict=False)):
         axes.set_prop_cycle(RUN_STYLES)
         for name, run in runs.items():
             values = run.measures.get(measure, np.full(len(run.thresholds), np.nan))
-            axes.plot(run.thresholds, 100 * values, label=name, marker=_marker(run))
+            (line,) = axes.plot(run.thresholds, 100 * values, label=name, marker=_marker(run))
+            if run.threshold is not None and not shared:
+                top = 1 if len(runs) <= len(SERIES) else 0.15  # a fence of lines would hide the curves
+                axes.axvline(run.threshold, 0, top, color=line.get_color(), linestyle="--", linewidth=1)
+        if shared:
+            axes.axvline(used[0], color=COMMON, linestyle="--", linewidth=1)
         clean(axes, "", "", MEASURES[measure])
         axes.tick_params(labelbottom=place + 3 >= len(shown))  # also above a cell that stays empty
     for axes in grid[len(shown) :]:
         axes.set_axis_off()
     grid[0].set_ylim(0, 100)
-    figure.supxlabel(threshold, fontsize="medium")
+    # Not a name for the whole figure: the legend below would cover it.
+    grid[min(3 * rows - 2, len(shown) - 1)].set_xlabel(threshold)
     figure.supylabel("accuracy or F-measure (%)", fontsize="medium")
-    handles, names = grid[0].get_legend_handles_labels()
-    figure.legend(handles, names, frameon=False, loc="outside right center", fontsize="small")
+    marks = list(grid[0].get_legend_handles_labels()[0])
+    if used:
+        whose = "used by the runs" if shared else "each in its colour"
+        words = f"{threshold_words(used)}, {whose}"
+        marks.append(Line2D([], [], color=COMMON, linestyle="--", linewidth=1, label=words))
+    legend_below(figure, marks)
     return figure

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
 from torch import Tensor
@@ -38,6 +38,12 @@ def score_name(score: Score) -> str:
     if score.name == "reachability":
         return "reachability γ (feature distance to the nearest centroid)"
     return score.info.title[0].lower() + score.info.title[1:]
+
+
+def threshold_words(thresholds: Collection[float]) -> str:
+    """`threshold 0.1`, or `thresholds 0.81 to 0.84` where they differ; signs as in print."""
+    low, high = (f"{value:.3g}".replace("-", "−") for value in (min(thresholds), max(thresholds)))
+    return f"threshold {low}" if low == high else f"thresholds {low} to {high}"
 
 
 def right_answers(outputs: Mapping[str, Outputs]) -> np.ndarray:

@@ -27,7 +27,7 @@ def report(
     It is a single file that loads nothing. Figures that cannot be made say why in their place.
 
     Args:
-        runs: run folders with the same classes; differences are to the first, gains over `plain`
+        runs: run folders with the same classes; differences and gains are over `plain`, else over the first
         out: the page; RUN/report.html of one run, report.html here of several, unless given
         figures: also write every figure there, as SVG and PNG
     """

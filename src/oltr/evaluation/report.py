@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from oltr.errors import UserError
+from oltr.evaluation.report_shape import fault
 from oltr.files import whole
 
 if TYPE_CHECKING:
     from oltr.report.tables import Table
 
 SCHEMA = 1
-_REQUIRED = ("schema", "method", "backbone", "num_classes", "shots", "closed", "per_class")
 
 
 @dataclass(frozen=True)
@@ -53,13 +53,14 @@ class Report:
             raise UserError(f"There is no report at {path}.", try_this=again) from None
         except ValueError as error:
             raise UserError(f"The report {path} is not whole JSON.", str(error), again) from error
-        if not isinstance(data, dict) or any(key not in data for key in _REQUIRED):
-            raise UserError(f"{path} is not a report.", f"It must hold {', '.join(_REQUIRED)}.", again)
-        if data["schema"] != SCHEMA:
+        data = _plain(data)
+        if isinstance(data, dict) and data.get("schema", SCHEMA) != SCHEMA:
             raise UserError(
                 f"The report {path} has schema {data['schema']}; this version reads schema {SCHEMA}.",
                 try_this=again,
             )
+        if why := fault(data):
+            raise UserError(f"{path} is not a whole report.", why, again)
         return cls(data)
 
     def table(self) -> Table:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from matplotlib.figure import Figure
 
-from oltr.report import run_figures
-from oltr.report.run_figures import Runs
+from oltr.report import choose_runs, run_figures
+from oltr.report.choose_runs import Runs
 
 BEYOND = "beyond the paper"
 OF_A_RUN = "oltr report RUN --figures DIR"
@@ -64,19 +64,19 @@ CATALOGUE = (
         "test images; the right end needs open ones",
         OF_A_RUN,
         run_figures.draw_spectrum,
-        run_figures.first_few,
+        choose_runs.panels,
     ),
     Entry(
         "class-gain",
-        "F1 gained over the plain model",
+        "F1 gained over a baseline",
         "Fig. 6",
-        "Each class, from the most training images to the fewest, and the open images as one more class. "
-        "Look right: gains in the tail are what the method is for. Bars below zero on the left are their "
-        "price in the head.",
+        "Over the plain model where it is among the runs, else over the first run. Each class, from the most "
+        "training images to the fewest, and the open images as one more class. Look right: gains in the tail "
+        "are what the method is for. Bars below zero on the left are their price in the head.",
         "two runs on the same images, the plain model or any first run among them",
         OF_SEVERAL,
         run_figures.draw_class_gain,
-        run_figures.baseline_first,
+        choose_runs.baseline_first,
     ),
     Entry(
         "confusion",
@@ -88,19 +88,19 @@ CATALOGUE = (
         "test images",
         OF_A_RUN,
         run_figures.draw_confusion,
-        run_figures.first_few,
+        choose_runs.panels,
     ),
     Entry(
         "tsne",
         "Features in the plane (t-SNE)",
         "Fig. 3",
-        "A sample of up to 5 many-shot and 5 few-shot classes with 20 test images each, and 100 open images. "
-        "Look for clusters that are tight and apart, also of few-shot classes, and for open images that keep "
-        "out of them. Distances between far clusters mean nothing.",
+        "A sample of up to 5 many-shot and 5 few-shot classes with 20 test images each, and up to 100 open "
+        "images. Look for clusters that are tight and apart, also of few-shot classes, and for open images "
+        "that keep out of them. Distances between far clusters mean nothing.",
         "test images; meta-embeddings need a memory",
         OF_A_RUN,
         run_figures.draw_embedding,
-        run_figures.first_few,
+        choose_runs.panels_of_the_same_images,
     ),
     Entry(
         "centroids",
@@ -113,7 +113,7 @@ CATALOGUE = (
         "a method with a memory, and the run's weights",
         OF_A_RUN,
         run_figures.draw_centroids,
-        run_figures.with_meta_embedding,
+        choose_runs.with_meta_embedding,
     ),
     Entry(
         "attention",
@@ -129,7 +129,7 @@ CATALOGUE = (
     Entry(
         "infused",
         "Concepts infused from the memory",
-        "Fig. 7, 14, 15",
+        "Fig. 7, 14",
         "One test image of each kind, the neurons into which the memory infuses most, and the training "
         "patches that activate these most. Look for relatives: a rare class should borrow from common ones "
         "that share its parts.",
@@ -141,7 +141,7 @@ CATALOGUE = (
     Entry(
         "activation",
         "What infused neurons respond to",
-        BEYOND,
+        "Fig. 15",
         "The mean of the training images that activate a neuron least, and of those that do so most. Look "
         "for a visible difference: then the neuron stands for something one can name.",
         "the images, and a method with a memory",
@@ -153,22 +153,24 @@ CATALOGUE = (
         "threshold",
         "Influence of the threshold",
         "Fig. 8 (b)",
-        "Accuracy of known images and F-measure as the threshold moves. Look for a plateau of the F-measure: "
-        "a wide one forgives a threshold that was chosen badly. Where few-shot accuracy falls first, rare "
-        "classes pay for rejecting unknown ones.",
+        "Accuracy of known images and F-measure as the threshold moves; the run's own is dashed. Look for a "
+        "plateau of the F-measure: a wide one forgives a threshold that was chosen badly. Where few-shot "
+        "accuracy falls first, rare classes pay for rejecting unknown ones.",
         "open images; the same score for all runs",
         OF_A_RUN,
         run_figures.draw_threshold_sweep,
+        choose_runs.with_open,
     ),
     Entry(
         "open-classes",
         "Influence of the number of open classes",
         "Fig. 8 (c)",
-        "The F-measure as more unseen classes turn up, drawn in random order. Look at the slope: a flat line "
-        "means that new classes hardly hurt.",
+        "The F-measure at the run's threshold as more unseen classes turn up, drawn in random order. Look at "
+        "the slope: a flat line means that new classes hardly hurt.",
         "open images whose classes have names, in the run's data",
         OF_A_RUN,
         run_figures.draw_open_classes_sweep,
+        choose_runs.with_open_classes,
     ),
     Entry(
         "reachability",
@@ -179,18 +181,18 @@ CATALOGUE = (
         "a method with a memory",
         OF_A_RUN,
         run_figures.draw_reachability,
-        run_figures.with_memory,
+        choose_runs.with_memory,
     ),
     Entry(
         "scores",
         "The score that calls images unknown",
         BEYOND,
-        "Its values for each shot group and for open images. Look at the overlap of few-shot and open: no "
-        "threshold separates what overlaps.",
+        "Its values for each shot group and for open images, and the run's threshold. Look at the overlap of "
+        "few-shot and open: no threshold separates what overlaps.",
         "test images",
         OF_A_RUN,
         run_figures.draw_scores,
-        run_figures.first_few,
+        choose_runs.panels,
     ),
     Entry(
         "oscr",
@@ -201,6 +203,7 @@ CATALOGUE = (
         "open images",
         OF_A_RUN,
         run_figures.draw_oscr,
+        choose_runs.with_open,
     ),
     Entry(
         "risk-coverage",

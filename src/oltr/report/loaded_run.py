@@ -12,6 +12,7 @@ import numpy as np
 
 from oltr.analysis.decisions import Decisions, decide
 from oltr.errors import UserError
+from oltr.evaluation.accuracy import mean, per_class_accuracy
 from oltr.evaluation.outputs import Outputs
 from oltr.openset import Score
 
@@ -40,6 +41,12 @@ class LoadedRun:
     def unseen(self) -> Outputs | None:
         """The outputs of the open images; None if there are none."""
         return self.outputs.get("open") or None
+
+    @cached_property
+    def accuracy(self) -> float | None:
+        """Closed-set accuracy, mean over classes; None if no class has test images."""
+        test = self.outputs["test"]
+        return mean(per_class_accuracy(test.logits.argmax(dim=1), test.labels, test.logits.shape[1]))
 
     @cached_property
     def decisions(self) -> Decisions:

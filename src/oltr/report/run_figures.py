@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,39 +16,17 @@ from oltr.analysis.distribution import class_distribution
 from oltr.analysis.embedding import embedding, embedding_figure
 from oltr.analysis.open_classes_sweep import open_classes_sweep, open_classes_sweep_figure
 from oltr.analysis.oscr import oscr_curve, oscr_figure
+from oltr.analysis.panels import shortened
 from oltr.analysis.reachability import score_histogram, score_histogram_figure
 from oltr.analysis.risk_coverage import risk_coverage, risk_coverage_figure
 from oltr.analysis.spectrum import spectrum, spectrum_figure
 from oltr.analysis.threshold_sweep import threshold_sweep, threshold_sweep_figure
 from oltr.errors import UserError
+from oltr.report.choose_runs import Runs, best_first, has_meta_embedding
 from oltr.report.loaded_run import LoadedRun
 
 if TYPE_CHECKING:
     from oltr.report.run_network import RunNetwork
-
-Runs = Sequence[LoadedRun]
-PANELS = 4  # runs in a figure that has a panel for each; more would be too small to read
-
-
-def first_few(runs: Runs) -> Runs:
-    """As many as there are panels."""
-    return runs[:PANELS]
-
-
-def with_memory(runs: Runs) -> Runs:
-    """The first few that have one."""
-    return [run for run in runs if run.outputs["test"].reachability is not None][:PANELS]
-
-
-def with_meta_embedding(runs: Runs) -> Runs:
-    """The first few that have one; not each has a memory, which only its weights tell."""
-    return [run for run in runs if run.outputs["test"].embeddings is not None][:PANELS]
-
-
-def baseline_first(runs: Runs) -> Runs:
-    """The plain model if it is among the runs, else the first, and then a few others."""
-    baseline = next((run for run in runs if run.method == "plain"), runs[0])
-    return [baseline, *[run for run in runs if run is not baseline][:PANELS]]
 
 
 def draw_distribution(runs: Runs) -> Figure:
@@ -97,7 +75,14 @@ def draw_class_gain(runs: Runs) -> Figure:
 def draw_threshold_sweep(runs: Runs) -> Figure:
     return threshold_sweep_figure(
         {
-            run.name: threshold_sweep(run.outputs, run.counts, run.score, shots=run.shots, read=run.read)
+            run.name: threshold_sweep(
+                run.outputs,
+                run.counts,
+                run.score,
+                shots=run.shots,
+                threshold=run.threshold,
+                read=run.read,
+            )
             for run in runs
         }
     )
@@ -126,7 +111,14 @@ def draw_reachability(runs: Runs) -> Figure:
 def draw_scores(runs: Runs) -> Figure:
     return score_histogram_figure(
         {
-            run.name: score_histogram(run.outputs, run.counts, run.score, shots=run.shots, read=run.read)
+            run.name: score_histogram(
+                run.outputs,
+                run.counts,
+                run.score,
+                shots=run.shots,
+                threshold=run.threshold,
+                read=run.read,
+            )
             for run in runs
         }
     )
@@ -153,25 +145,27 @@ def draw_calibration(runs: Runs) -> Figure:
 def draw_method(runs: Runs) -> Figure:
     from oltr.report.model_figures import method_of
 
-    return _of_the_last_that_can(runs, method_of, images=False)
+    # The best that has most of the paper's parts: of a network without them there is little to see.
+    ranked = sorted(best_first(runs), key=has_meta_embedding, reverse=True)
+    return _of_the_first_that_can(ranked, method_of, images=False)
 
 
 def draw_attention(runs: Runs) -> Figure:
     from oltr.report.model_figures import attention_of
 
-    return _of_the_last_that_can(runs, attention_of)
+    return _of_the_first_that_can(best_first(runs), attention_of)
 
 
 def draw_infused(runs: Runs) -> Figure:
     from oltr.report.model_figures import infused_of
 
-    return _of_the_last_that_can(runs, infused_of)
+    return _of_the_first_that_can(best_first(runs), infused_of)
 
 
 def draw_activation_averages(runs: Runs) -> Figure:
     from oltr.report.model_figures import activation_averages_of
 
-    return _of_the_last_that_can(runs, activation_averages_of)
+    return _of_the_first_that_can(best_first(runs), activation_averages_of)
 
 
 def open_classes(run: LoadedRun) -> list[str]:
@@ -181,10 +175,10 @@ def open_classes(run: LoadedRun) -> list[str]:
     return run.manifest().rows("open")["label"].tolist()
 
 
-def _of_the_last_that_can(runs: Runs, of: Callable[[RunNetwork], Figure], images: bool = True) -> Figure:
-    """One run is enough to look at; baselines come first, and most of them have few of the parts."""
+def _of_the_first_that_can(runs: Runs, of: Callable[[RunNetwork], Figure], images: bool = True) -> Figure:
+    """One run is enough to look at."""
     problem: UserError | None = None
-    for run in reversed(runs):
+    for run in runs:
         try:
             if images:
                 run.manifest()  # without them there is nothing to look at
@@ -193,7 +187,7 @@ def _of_the_last_that_can(runs: Runs, of: Callable[[RunNetwork], Figure], images
             problem = problem or why
         else:
             if len(runs) > 1:
-                title = f"{run.name}: {figure.get_suptitle()}".removesuffix(": ")
+                title = f"{shortened(run.name, 60)}\n{figure.get_suptitle()}".strip()
                 figure.suptitle(title, fontsize="medium")
             return figure
     assert problem is not None

@@ -67,6 +67,8 @@ def _curve(curve: Curve) -> dict[str, Any]:
     }
     if curve.draw_deviation is not None:
         entry["draw_deviation"] = _plain(curve.draw_deviation)
+    if curve.thresholds:
+        entry["thresholds"] = list(curve.thresholds)
     return entry
 
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.cells import cell_len
 
+from oltr.data.wording import count
+
 if TYPE_CHECKING:
     from oltr.evaluation.report import Report
 
@@ -80,21 +82,20 @@ class Table:
         return self.markdown()
 
 
-def comparison(reports: Mapping[str, Report], over_first: bool = False) -> Table:
+def comparison(reports: Mapping[str, Report], over: str | None = None) -> Table:
     """One row per run, closed and open as in the paper, the published row and the difference under it.
 
-    With `over_first` each next run is followed by its difference to the first.
+    Every run but the one named `over` is followed by its difference to that one.
     """
     columns = _columns(reports)
     rows: list[list[str]] = []
-    first = next(iter(reports), "")
     for name, report in reports.items():
         ours = [_number(report.data, column) for column in columns]
         label = name if report["method"] in name else f"{name} ({report['method']})"
         rows.append([label, *_cells(ours, columns)])
-        if over_first and name != first:
-            gaps = _gaps(ours, [_number(reports[first].data, column) for column in columns])
-            rows.append([f"  over {first}", *_cells(gaps, columns, sign="+")])
+        if over is not None and name != over:
+            gaps = _gaps(ours, [_number(reports[over].data, column) for column in columns])
+            rows.append([f"  over {over}", *_cells(gaps, columns, sign="+")])
         if _published(report):
             theirs = [_number(_published(report), column) for column in columns]
             rows.append(["  published", *_cells(theirs, columns)])
@@ -129,7 +130,7 @@ def _title(reports: Mapping[str, Report]) -> str:
     }
     if len(sizes) == 1:
         total, many, medium, few = sizes.pop()
-        parts.append(f"{total} classes: {many} many-, {medium} medium-, {few} few-shot")
+        parts.append(f"{count(total, 'class')}: {many} many-, {medium} medium-, {few} few-shot")
     return ", ".join(parts)
 
 

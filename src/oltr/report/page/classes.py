@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from oltr.evaluation.shots import shot_groups
 from oltr.report.page.load import PageRun
 
-MOST = 5_000  # lines that a browser still sorts at once
+MOST = 2_000  # lines that a browser sorts in about half a second
 
 
 @dataclass(frozen=True)
@@ -21,9 +21,9 @@ class ClassLine:
     values: tuple[float | None, ...]
 
 
-def class_lines(runs: Sequence[PageRun]) -> list[ClassLine]:
-    """By falling number of training images of the first run; of very many classes those it does worst on."""
-    first = runs[0].loaded
+def class_lines(runs: Sequence[PageRun], best: PageRun) -> list[ClassLine]:
+    """By falling number of training images of the first run; of very many, those the best does worst on."""
+    first, column = runs[0].loaded, 2 * list(runs).index(best)
     groups = shot_groups(first.counts, first.shots)
     per_class = [run.report["per_class"] for run in runs]
     lines = [
@@ -36,5 +36,9 @@ def class_lines(runs: Sequence[PageRun]) -> list[ClassLine]:
         for number, name in enumerate(first.class_names)
     ]
     if len(lines) > MOST:
-        lines = sorted(lines, key=lambda line: 2.0 if line.values[0] is None else line.values[0])[:MOST]
+        lines = sorted(lines, key=lambda line: _or_last(line.values[column]))[:MOST]
     return sorted(lines, key=lambda line: -line.images)
+
+
+def _or_last(accuracy: float | None) -> float:
+    return 2.0 if accuracy is None else accuracy

@@ -12,7 +12,7 @@ from typing import Any
 import matplotlib
 from matplotlib.figure import Figure
 
-from oltr.analysis.save import save_figure
+from oltr.analysis.save import SALT, save_figure
 from oltr.errors import UserError
 from oltr.report.catalogue import CATALOGUE, Entry
 from oltr.report.loaded_run import LoadedRun
@@ -65,9 +65,17 @@ def _picture(entry: Entry, runs: Sequence[LoadedRun], figures: Path | None) -> P
         if figures is not None:
             for kind in ("svg", "png"):
                 save_figure(figure, figures / f"{entry.name}.{kind}")
-        left_out = len(shown) < len(runs)
-        note = f"Of the {len(runs)} runs: {', '.join(run.name for run in shown)}." if left_out else ""
-        return as_picture(entry, figure, note)
+        return as_picture(entry, figure, _note(shown, runs))
+
+
+def _note(shown: Sequence[LoadedRun], runs: Sequence[LoadedRun]) -> str:
+    """Which runs are to be seen, or which are not, whatever is shorter."""
+    left_out = [run.name for run in runs if run not in shown]
+    if not left_out:
+        return ""
+    if len(left_out) < len(shown):
+        return f"Without {', '.join(left_out)}."
+    return f"Of the {len(runs)} runs: {', '.join(run.name for run in shown)}."
 
 
 def as_picture(entry: Entry, figure: Figure, note: str = "") -> Picture:
@@ -80,8 +88,7 @@ def as_picture(entry: Entry, figure: Figure, note: str = "") -> Picture:
 
 def _small(figure: Figure) -> tuple[bytes, str]:
     """SVG, which is sharp at any size, unless it is large."""
-    # The names inside an SVG are random unless salted, and it carries the time: same in, same out.
-    with matplotlib.rc_context({"svg.hashsalt": "oltr", "svg.fonttype": "path"}):
+    with matplotlib.rc_context({**SALT, "svg.fonttype": "path"}):
         content = _saved(figure, "svg", metadata={"Date": None, "Creator": None})
     return (content, "svg") if len(content) <= SVG_UP_TO else (_saved(figure, "png", dpi=PNG_DOTS), "png")
 

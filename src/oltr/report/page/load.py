@@ -12,15 +12,17 @@ import numpy as np
 from oltr.data.manifest import Manifest
 from oltr.data.wording import first_few
 from oltr.engine.console import Console
-from oltr.engine.evaluate_run import Prepared, cached_outputs, make_report, prepared_score
+from oltr.engine.evaluate_run import Prepared, cached_outputs, prepared_score
 from oltr.engine.read_outputs import own_manifest
 from oltr.engine.run_folder import RunFolder
 from oltr.errors import UserError
 from oltr.evaluation.report import Report
 from oltr.evaluation.shots import SHOT_RULES, shot_sizes
 from oltr.openset import SCORES
+from oltr.report.choose_runs import best_first
 from oltr.report.compare import load_reports
 from oltr.report.loaded_run import LoadedRun
+from oltr.report.page.remeasure import disagreements, remeasured
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +30,7 @@ class PageRun:
     """A run with its report and with what run.yaml says of it."""
 
     loaded: LoadedRun
-    report: Report
+    report: Report  # measured anew from its outputs
     facts: dict[str, Any]
     path: Path  # as it was given
     caution: str = ""  # why its numbers are others than those of its report.json
@@ -55,6 +57,17 @@ def load_page_runs(paths: Sequence[Path], console: Console) -> list[PageRun]:
     return runs
 
 
+def best_run(runs: Sequence[PageRun]) -> PageRun:
+    """The one with the highest closed-set accuracy, the first among equals."""
+    best = best_first([run.loaded for run in runs])[0]
+    return next(run for run in runs if run.loaded is best)
+
+
+def on_the_same_data(runs: Sequence[PageRun], as_run: PageRun) -> list[PageRun]:
+    """Those whose numbers compare with that run's."""
+    return [run for run in runs if _fingerprint(run) == _fingerprint(as_run)]
+
+
 def data_cautions(runs: Sequence[PageRun]) -> list[str]:
     """What does not compare between runs that know the same classes but saw other images."""
     first = runs[0]
@@ -69,24 +82,31 @@ def data_cautions(runs: Sequence[PageRun]) -> list[str]:
 
 
 def _load(
-    name: str, report: Report, path: Path, known: dict[str, Manifest | UserError], console: Console
+    name: str, kept: Report, path: Path, known: dict[str, Manifest | UserError], console: Console
 ) -> PageRun:
     folder = RunFolder(path)
     facts, classes, outputs = folder.run(), folder.classes(), cached_outputs(folder)
     counts = np.array([entry["train_count"] for entry in classes], dtype=np.int64)
-    sizes = {part.logits.shape[1] for part in outputs.values()} | {report["num_classes"], len(classes)}
+    sizes = {part.logits.shape[1] for part in outputs.values()} | {kept["num_classes"], len(classes)}
     if len(sizes) > 1:
         raise UserError(
             f"{path} is not of one piece.", "Its outputs, classes.json and report.json differ in classes."
         )
-    caution = ""
+    caution, shots = "", _shot_rule(folder, kept, counts)
     try:
-        ready, threshold = _rule(folder, report, outputs, console)
+        ready, threshold = _rule(folder, kept, outputs, console)
     except UserError as problem:  # e.g. a score that compares with training images which are gone
-        ready, threshold = Prepared(SCORES["softmax"], outputs), SCORES["softmax"].default_threshold
-        report = make_report(folder, outputs, ready)
+        ready, threshold = Prepared(SCORES["softmax"], outputs), None
         caution = f"report.json tells unknown images by a score that cannot be read now. {problem.what} The "
         caution += "softmax probability is used here."
+    try:
+        report = remeasured(folder, kept, outputs, ready, threshold, shots)
+    except UserError as problem:  # of many runs one went astray
+        hint = problem.try_this or "the page without this run"
+        raise UserError(f"{name}: {problem.what}", problem.why, hint) from None
+    if not caution and (others := disagreements(kept, report)):
+        caution = f"its report.json does not fit the run ({'; '.join(others)}). This page shows what its "
+        caution += f"outputs, run.yaml and classes.json give; oltr evaluate {path} writes the report anew."
     source = f"{facts.get('source')} {facts['data']['fingerprint']}"
     if source not in known:
         known[source] = _own_data(folder)
@@ -96,10 +116,10 @@ def _load(
         method=report["method"],
         class_names=[entry["name"] for entry in classes],
         counts=counts,
-        shots=_shot_rule(folder, report, counts),
+        shots=shots,
         outputs=outputs,
         score=ready.score,
-        threshold=threshold if outputs.get("open") else None,
+        threshold=report["open"]["threshold"] if "open" in report else None,
         read=ready.outputs,
         data=known[source],
     )
@@ -110,9 +130,9 @@ def _rule(
     folder: RunFolder, report: Report, outputs: dict[str, Any], console: Console
 ) -> tuple[Prepared, float | None]:
     """The score and the threshold that report.json was made with."""
-    part = report.data.get("open")
-    if not part:
+    if "open" not in report:
         return Prepared(SCORES["softmax"], outputs), None
+    part = report["open"]
     return prepared_score(folder, part["score"], outputs, console=console), part["threshold"]
 
 

@@ -5,24 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from oltr.data.wording import count
-from oltr.errors import UserError
-from oltr.evaluation.outputs import OPEN
-from oltr.openset.threshold import choose_threshold
-from oltr.report.page.load import PageRun
+from oltr.data.wording import count, first_few
+from oltr.report.page.caught import Caught, Rule, report_rule, validation_rule
+from oltr.report.page.load import PageRun, best_run, on_the_same_data
 
-NEAR_CHANCE = 2.0  # times the accuracy of guessing
+FAR_FROM_CHANCE = 0.1  # of the way from guessing to naming every image rightly
+TIMES_CHANCE = 2.0  # with many classes less of that way is far already
 HARDLY_BETTER = 0.55  # AUROC; a coin has 0.5
-ALMOST_NONE = 0.01
-RATE = 0.05  # false alarms at which runs are compared, whatever their threshold
-
-
-@dataclass(frozen=True)
-class Caught:
-    """Shares of the open and of the known test images that a threshold calls unknown."""
-
-    unknown: float
-    false_alarms: float
+ALMOST_NONE, MOST = 0.01, 0.5  # shares of images
+ONE_POINT = 0.01
 
 
 @dataclass(frozen=True)
@@ -34,87 +25,96 @@ class Verdict:
     numbers: tuple[tuple[str, str, str], ...]
 
 
-def caught_at(run: PageRun, threshold: float | None) -> Caught | None:
-    """At that threshold on the run's own score; None without open images."""
-    decisions = run.loaded.decisions
-    if threshold is None or run.loaded.unseen is None:
-        return None
-    unknown = decisions.score.is_unknown(decisions.values, threshold).double()
-    is_open = decisions.labels == OPEN
-    return Caught(float(unknown[is_open].mean()), float(unknown[~is_open].mean()))
-
-
-def caught_at_rate(run: PageRun, rate: float = RATE) -> Caught | None:
-    """At the threshold that calls this share of known validation images unknown; None if there is none."""
-    try:
-        return caught_at(run, choose_threshold(run.loaded.score, run.loaded.read.get("val"), rate))
-    except UserError:
-        return None
+def near_chance(accuracy: float, classes: int) -> bool:
+    """accuracy < min(2/K, 1/K + (1 − 1/K)/10) of K classes."""
+    chance = 1 / classes
+    return accuracy < min(TIMES_CHANCE * chance, chance + FAR_FROM_CHANCE * (1 - chance))
 
 
 def verdict(runs: Sequence[PageRun]) -> Verdict:
     """Of the run with the best closed-set accuracy, and who else is better at something."""
-    best = max(runs, key=lambda run: run.report["closed"]["overall"] or 0.0)
-    own, careful = caught_at(best, best.loaded.threshold), caught_at_rate(best)
-    more = []
+    best = best_run(runs)
+    alike = on_the_same_data(runs, best)
+    own, careful = report_rule(best), validation_rule(best)
+    ending, about, leading = _unknown(own, careful)
+    more = [*_share_of_images(best), *about, *_warnings(best), *_others(alike, best)]
+    return Verdict(f"{_known(best, alike, len(runs))}; {ending}.", tuple(more), _numbers(best, leading))
+
+
+def _unknown(own: Rule | None, careful: Rule | None) -> tuple[str, list[str], Rule | None]:
+    """The headline's end, what is to be said of the threshold, and the one that it goes by."""
     if own is None:
-        ending = "; it was not tested on unknown classes"
-        more.append("There were no open images, so nothing is known of how it treats what it has never seen.")
-    elif own.unknown < ALMOST_NONE and careful is not None:
-        ending = f", and can catch {_at(careful)}"
-        more.append(
-            f"That takes the threshold at which {_percent(RATE, 0)} of the known validation images are "
-            f"called unknown. Its own ({_rule(best)}) catches {_at(own)}: it rejects almost nothing."
-        )
-    else:
-        ending = f", and catches {_at(own)}"
-        if own.unknown < ALMOST_NONE:
-            more.append(f"Its threshold ({_rule(best)}) rejects almost nothing.")
-        elif careful is not None and best.report["open"].get("unknown_rate") is None:
-            more.append(
-                f"With the threshold at which {_percent(RATE, 0)} of the known validation images are called "
-                f"unknown, it catches {_at(careful)}."
-            )
-    more += _warnings(best) + _others(runs, best)
-    return Verdict(f"{_known(best, len(runs))}{ending}.", tuple(more), _numbers(best, own))
+        nothing = "There were no open images, so nothing is known of how it treats what it has never seen."
+        return "it was not tested on unknown classes", [nothing], None
+    fault = ""
+    if own.caught.unknown < ALMOST_NONE:
+        fault = "rejects almost nothing"
+    elif own.caught.false_alarms > MOST:
+        fault = "calls most known images unknown"
+    if careful is not None and careful.caught.unknown < ALMOST_NONE:
+        careful = None  # no better than nothing
+    if fault and careful is not None and careful.caught.false_alarms <= MOST:
+        words = f"That takes {careful.words}. {_sentence(own.words)} catches {_at(own.caught)}: it {fault}."
+        return f"it can catch {_at(careful.caught)}", [words], careful
+    about = [f"That is by {own.words}{', which ' + fault if fault else ''}."]
+    if careful is not None and careful.threshold != own.threshold:
+        about.append(f"With {careful.words}, it catches {_at(careful.caught)}.")
+    return f"it catches {_at(own.caught)}", about, own
 
 
-def _known(run: PageRun, of: int) -> str:
+def _known(run: PageRun, alike: Sequence[PageRun], of: int) -> str:
     """The sentence as far as known classes go."""
     closed, shots = run.report["closed"], run.report["shots"]
     if run.report["num_classes"] == 1:
         return f"{run.name} knows a single class, so it cannot mistake known images for each other"
     if closed["overall"] is None:
         return f"{run.name} could not be measured, for no class has test images"
-    who = run.name if of == 1 else f"{run.name}, the best of {of} runs,"
-    sentence = f"{who} names {_percent(closed['overall'])} of the known images rightly"
+    sentence = f"{_who(run, alike, of)} reaches {_percent(closed['overall'])} on known classes"
+    sentence += ", mean over classes"
     if shots["few"] == 0:
         return f"{sentence}, with no few-shot class among its {count(run.report['num_classes'], 'class')}"
     if closed["few"] is None:
         return f"{sentence}, though its few-shot classes have no test images"
-    return f"{sentence}, {_percent(closed['few'])} on few-shot classes"
+    return f"{sentence}, and {_percent(closed['few'])} on few-shot ones"
 
 
-def _at(caught: Caught) -> str:
-    alarms = _percent(caught.false_alarms)
-    return f"{_percent(caught.unknown)} of the unknown ones at {alarms} false alarms"
+def _who(run: PageRun, alike: Sequence[PageRun], of: int) -> str:
+    """Its name, and what it is among the runs that compare with it."""
+    if len(alike) == 1:
+        return run.name
+    reached = _percent(run.report["closed"]["overall"])
+    level = [other.name for other in alike if _percent(other.report["closed"]["overall"]) == reached]
+    level.remove(run.name)
+    among = f"{len(alike)} runs{'' if len(alike) == of else ' on the same data'}"
+    if not level:
+        return f"{run.name}, the best of {among},"
+    first = "" if len(level) == len(alike) - 1 else f" as the best of {among}"
+    return f"{run.name}, level with {first_few(level, 3)}{first},"
 
 
-def _rule(run: PageRun) -> str:
-    return f"{run.loaded.score.name} score, threshold {run.loaded.threshold:.3g}"
+def _share_of_images(run: PageRun) -> list[str]:
+    """Where classes have few and many test images, the mean over classes is not the share of images."""
+    overall, test = run.report["closed"]["overall"], run.loaded.outputs["test"]
+    share = float((test.logits.argmax(dim=1) == test.labels).double().mean())
+    if overall is None or abs(share - overall) <= ONE_POINT:
+        return []
+    return [
+        f"Its test images are spread unevenly over the classes: of the {count(len(test), 'image')} "
+        f"themselves it names {_percent(share)} rightly."
+    ]
 
 
 def _warnings(run: PageRun) -> list[str]:
     closed, classes = run.report["closed"], run.report["num_classes"]
     warnings = []
-    if classes > 1 and closed["overall"] is not None and closed["overall"] < NEAR_CHANCE / classes:
+    if classes > 1 and closed["overall"] is not None and near_chance(closed["overall"], classes):
         warnings.append(
             f"Its accuracy is near chance: guessing among {classes:,} classes gives {_percent(1 / classes)}. "
             "The network has hardly learned, or its data and labels do not belong together."
         )
     elif closed["few"] == 0 and run.report["shots"]["few"]:
         warnings.append("No image of a few-shot class is recognised: the tail is lost.")
-    auroc = (run.report.data.get("open") or {}).get("auroc")
+    auroc = _auroc(run)
     if auroc is not None and auroc < HARDLY_BETTER:
         warnings.append(
             f"Its score hardly tells known from unknown images (AUROC {auroc:.2f}; a coin has 0.50)."
@@ -123,23 +123,28 @@ def _warnings(run: PageRun) -> list[str]:
 
 
 def _others(runs: Sequence[PageRun], best: PageRun) -> list[str]:
-    """Runs that are better than the best one at few-shot classes, or at catching unknown images."""
+    """Runs that are better than the best one at few-shot classes, or at telling unknown images; by what is
+    printed, for nobody can see another difference."""
     sentences = []
     few = max(runs, key=lambda run: run.report["closed"]["few"] or 0.0)
     reached, other = best.report["closed"]["few"], few.report["closed"]["few"]
-    if reached is not None and other is not None and other > reached:
+    if reached is not None and other is not None and other > reached and _percent(other) != _percent(reached):
         sentences.append(f"{few.name} is better on few-shot classes: {_percent(other)}.")
-    areas = {run.name: (run.report.data.get("open") or {}).get("auroc") or 0.0 for run in runs}
-    top = max(areas, key=lambda name: areas[name])
-    if areas[top] > areas[best.name] > 0:
+    top = max(runs, key=lambda run: _auroc(run) or 0.0)
+    ours, theirs = _auroc(best), _auroc(top)
+    if ours is not None and theirs is not None and theirs > ours and f"{theirs:.2f}" != f"{ours:.2f}":
         sentences.append(
-            f"{top} tells known from unknown images better: AUROC {areas[top]:.2f} against "
-            f"{areas[best.name]:.2f}."
+            f"{top.name} tells known from unknown images better: AUROC {theirs:.2f} against {ours:.2f}."
         )
     return sentences
 
 
-def _numbers(run: PageRun, caught: Caught | None) -> tuple[tuple[str, str, str], ...]:
+def _auroc(run: PageRun) -> float | None:
+    return (run.report.data.get("open") or {}).get("auroc")
+
+
+def _numbers(run: PageRun, rule: Rule | None) -> tuple[tuple[str, str, str], ...]:
+    """The tiles; those of unknown images by the rule that the headline goes by."""
     closed = run.report["closed"]
     numbers = [("overall", closed["overall"], "closed set, mean over classes")]
     numbers += [
@@ -147,10 +152,19 @@ def _numbers(run: PageRun, caught: Caught | None) -> tuple[tuple[str, str, str],
         for group in ("many", "medium", "few")
         if run.report["shots"][group]
     ]
-    if caught is not None:
-        numbers.append(("unknown caught", caught.unknown, _rule(run)))
-        numbers.append(("false alarms", caught.false_alarms, "known images called unknown"))
+    if rule is not None:
+        numbers.append(("unknown caught", rule.caught.unknown, rule.note))
+        numbers.append(("false alarms", rule.caught.false_alarms, "known images called unknown"))
     return tuple((title, _percent(value), note) for title, value, note in numbers)
+
+
+def _at(caught: Caught) -> str:
+    alarms = _percent(caught.false_alarms)
+    return f"{_percent(caught.unknown)} of the unknown images at {alarms} false alarms"
+
+
+def _sentence(words: str) -> str:
+    return words[0].upper() + words[1:]
 
 
 def _percent(value: float | None, digits: int = 1) -> str:

@@ -16,12 +16,15 @@ from oltr.data.wording import count
 from oltr.engine.console import Console
 from oltr.files import whole
 from oltr.report.catalogue import CATALOGUE
+from oltr.report.choose_runs import baseline
 from oltr.report.page.classes import class_lines
 from oltr.report.page.figures import Picture, draw_pictures
-from oltr.report.page.load import PageRun, data_cautions, load_page_runs
+from oltr.report.page.load import PageRun, best_run, data_cautions, load_page_runs
+from oltr.report.page.pairs import most_confused
 from oltr.report.page.repeat import origin
 from oltr.report.page.verdict import verdict
 from oltr.report.page.worst import worst_images
+from oltr.report.page.writable import check_writable
 from oltr.report.tables import comparison
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -34,6 +37,9 @@ def write_page(
 
     With `figures` every picture is also written there, as SVG and as PNG.
     """
+    check_writable(out.parent, out)
+    if figures is not None:
+        check_writable(figures, figures)
     runs = load_page_runs(paths, console)
     with console.progress("drawing", "figures") as progress:
         pictures = draw_pictures([run.loaded for run in runs], figures, progress)
@@ -45,7 +51,9 @@ def write_page(
 
 def page(runs: Sequence[PageRun], pictures: Sequence[Picture], command: str) -> str:
     """The text of the page; whatever came from outside, class names above all, is escaped by the template."""
-    table = comparison({run.name: run.report for run in runs}, over_first=True)
+    best, over = best_run(runs), baseline([run.loaded for run in runs])
+    table = comparison({run.name: run.report for run in runs}, over=over.name)
+    ordered = [best, *[run for run in runs if run is not best]]  # of the folded parts the first is open
     widths = [len(columns) for _, columns in table.groups]
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
@@ -64,9 +72,11 @@ def page(runs: Sequence[PageRun], pictures: Sequence[Picture], command: str) -> 
         starts=list(accumulate(widths)),  # columns that begin a group
         pictures=pictures,
         elsewhere=[entry for entry in CATALOGUE if entry.draw is None],
-        classes=class_lines(runs),
+        best=best.name,
+        classes=class_lines(runs, best),
         num_classes=runs[0].report["num_classes"],
-        worst=[(run.name, *worst_images(run.loaded)) for run in runs],
+        pairs=[(run.name, most_confused(run.loaded)) for run in ordered],
+        worst=[(run.name, *worst_images(run.loaded)) for run in ordered],
         origins=[origin(run) for run in runs],
         command=command,
         version=__version__,
@@ -81,8 +91,14 @@ def report_command(paths: Sequence[Path], out: Path, figures: Path | None) -> st
 
 
 def _eyebrow(runs: Sequence[PageRun]) -> str:
-    names, outputs = ", ".join(run.name for run in runs), runs[0].loaded.outputs
-    tested = ", ".join(
-        count(len(outputs[split]), f"{split} image") for split in ("test", "open") if split in outputs
-    )
-    return f"{names} · {count(runs[0].report['num_classes'], 'class')} · {tested}"
+    """The runs, the classes, and on how many images each was tested."""
+    tested: dict[str, list[str]] = {}
+    for run in runs:
+        parts = {split: part for split in ("test", "open") if (part := run.loaded.outputs.get(split))}
+        images = ", ".join(count(len(part), f"{split} image") for split, part in parts.items())
+        tested.setdefault(images, []).append(run.name)
+    sizes = list(tested)
+    if len(tested) > 1:
+        sizes = [f"{size} ({', '.join(names)})" for size, names in tested.items()]
+    names = ", ".join(run.name for run in runs)
+    return f"{names} · {count(runs[0].report['num_classes'], 'class')} · {'; '.join(sizes)}"

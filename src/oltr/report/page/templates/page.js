@@ -23,16 +23,16 @@
   const table = document.getElementById("class-table");
   const body = table.tBodies[0];
   const heads = [...table.tHead.rows[table.tHead.rows.length - 1].cells];
-  const rows = [...body.rows];
+  let rows = [...body.rows];
   const value = (row, column) => {
     const cell = row.cells[column];
     if (cell.dataset.value === undefined) return cell.textContent;
     return cell.dataset.value === "" ? null : Number(cell.dataset.value);
   };
-  const order = (column, direction) => (a, b) => {
-    const x = value(a, column), y = value(b, column);
+  const letters = new Intl.Collator(undefined, { numeric: true });
+  const order = (direction) => ([x], [y]) => {
     if (x === null || y === null) return (x === null) - (y === null);
-    return direction * (typeof x === "string" ? x.localeCompare(y, undefined, { numeric: true }) : x - y);
+    return direction * (typeof x === "string" ? letters.compare(x, y) : x - y);
   };
   heads.forEach((head, column) => {
     const press = document.createElement("button");
@@ -43,7 +43,12 @@
       const up = head.getAttribute("aria-sort") !== "ascending";
       heads.forEach((other) => other.setAttribute("aria-sort", "none"));
       head.setAttribute("aria-sort", up ? "ascending" : "descending");
-      body.append(...rows.sort(order(column, up ? 1 : -1)));
+      // Each value is read once. An emptied body takes rows fast; taken out one by one, each looks back at
+      // the white space that the others left.
+      const keyed = rows.map((row) => [value(row, column), row]).sort(order(up ? 1 : -1));
+      rows = keyed.map(([, row]) => row);
+      body.replaceChildren();
+      body.append(...rows);
     });
   });
 
