@@ -95,7 +95,7 @@ class RunFolder:
         """Refuse to go on with a run under another configuration or other data."""
         kept = self.run()
         theirs, ours = kept["config"], dataclasses.asdict(config)
-        changed = differences(theirs, _plain(ours))
+        changed = differences(theirs, plain_values(ours))
         changed = [line for line in changed if line.split(":")[0] not in _FREE]
         if changed:
             raise UserError(
@@ -184,7 +184,7 @@ class RunFolder:
     def _write_yaml(self, values: dict[str, Any]) -> None:
         with whole(self.path / "run.yaml") as part:
             part.write_text(
-                yaml.safe_dump(_plain(values), sort_keys=False, allow_unicode=True), encoding="utf-8"
+                yaml.safe_dump(plain_values(values), sort_keys=False, allow_unicode=True), encoding="utf-8"
             )
 
 
@@ -214,10 +214,10 @@ def differences(old: dict[str, Any], new: dict[str, Any], place: str = "") -> li
     return lines
 
 
-def _plain(value: Any) -> Any:
+def plain_values(value: Any) -> Any:
     """Tuples as lists, all the way down, as YAML gives them back."""
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: plain_values(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [plain_values(item) for item in value]
     return value

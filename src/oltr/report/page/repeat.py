@@ -13,6 +13,7 @@ import yaml
 from oltr.config import RunConfig, build
 from oltr.data.wording import count
 from oltr.engine.configure import parse_change
+from oltr.engine.run_folder import plain_values
 from oltr.errors import UserError
 from oltr.recipes import merge, resolve
 from oltr.report.page.load import PageRun
@@ -66,7 +67,9 @@ def settings_changed(base: Mapping[str, Any], run: Mapping[str, Any], place: str
 def _train_words(run: PageRun) -> tuple[list[str], bool]:
     """The words of `oltr train`, and whether they give the run's configuration again."""
     config = build(RunConfig, run.facts["config"])
-    base, wanted = _plain(resolve(config.recipe, config.method)), _plain(config)
+    base, wanted = (
+        plain_values(dataclasses.asdict(each)) for each in (resolve(config.recipe, config.method), config)
+    )
     words = ["oltr", "train", str(run.facts.get("source") or "SOURCE")]
     words += ["--recipe", config.recipe, "--method", config.method]
     changed: dict[str, Any] = {}
@@ -117,17 +120,6 @@ def _facts(run: PageRun) -> tuple[tuple[str, str], ...]:
         ("data fingerprint", facts["data"]["fingerprint"]),
     ]
     return tuple(told + ([("remark", str(facts["remark"]))] if facts.get("remark") else []))
-
-
-def _plain(config: RunConfig) -> dict[str, Any]:
-    """Tuples as lists, as YAML has them."""
-    return yaml.safe_load(yaml.safe_dump(_lists(dataclasses.asdict(config))))
-
-
-def _lists(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _lists(entry) for key, entry in value.items()}
-    return [_lists(entry) for entry in value] if isinstance(value, list | tuple) else value
 
 
 def _yaml(value: Any, flow: bool | None) -> str:
