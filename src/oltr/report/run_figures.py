@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -27,6 +27,8 @@ from oltr.report.loaded_run import LoadedRun
 
 if TYPE_CHECKING:
     from oltr.report.run_network import RunNetwork
+
+T = TypeVar("T")
 
 
 def draw_distribution(runs: Runs) -> Figure:
@@ -73,19 +75,7 @@ def draw_class_gain(runs: Runs) -> Figure:
 
 
 def draw_threshold_sweep(runs: Runs) -> Figure:
-    return threshold_sweep_figure(
-        {
-            run.name: threshold_sweep(
-                run.outputs,
-                run.counts,
-                run.score,
-                shots=run.shots,
-                threshold=run.threshold,
-                read=run.read,
-            )
-            for run in runs
-        }
-    )
+    return threshold_sweep_figure({run.name: _by_its_score(run, threshold_sweep) for run in runs})
 
 
 def draw_open_classes_sweep(runs: Runs) -> Figure:
@@ -109,19 +99,7 @@ def draw_reachability(runs: Runs) -> Figure:
 
 
 def draw_scores(runs: Runs) -> Figure:
-    return score_histogram_figure(
-        {
-            run.name: score_histogram(
-                run.outputs,
-                run.counts,
-                run.score,
-                shots=run.shots,
-                threshold=run.threshold,
-                read=run.read,
-            )
-            for run in runs
-        }
-    )
+    return score_histogram_figure({run.name: _by_its_score(run, score_histogram) for run in runs})
 
 
 def draw_confusion(runs: Runs) -> Figure:
@@ -166,6 +144,13 @@ def draw_activation_averages(runs: Runs) -> Figure:
     from oltr.report.model_figures import activation_averages_of
 
     return _of_the_first_that_can(best_first(runs), activation_averages_of)
+
+
+def _by_its_score(run: LoadedRun, numbers: Callable[..., T]) -> T:
+    """Numbers of the score that calls the run's images unknown, with its threshold."""
+    return numbers(
+        run.outputs, run.counts, run.score, shots=run.shots, threshold=run.threshold, read=run.read
+    )
 
 
 def open_classes(run: LoadedRun) -> list[str]:
