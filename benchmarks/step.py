@@ -116,6 +116,7 @@ def measure(
     batch: int, classes: int, size: int, device: torch.device, recipe: str, parts: bool
 ) -> dict[str, Any]:
     """Both steps at one size, timed in turn unless they are too large to be there together."""
+    torch.compiler.reset()  # no code of another size is used, nor one made to fit both
     row: dict[str, Any] = {"recipe": recipe, "batch": batch, "classes": classes, "image_size": size}
     steps: dict[str, Measured] = {}
     turns, length = (ROUNDS, STEPS) if device.type == "cuda" else (SHORT_ROUNDS, SHORT_STEPS)

@@ -84,7 +84,8 @@ class RunConfig:
     keep: Literal["best", "last"] = "best"  # which epoch's weights stay: best on validation, or the last
     shots: Literal["standard", "released"] = "standard"
     precision: Literal["auto", "float32", "bfloat16"] = "auto"  # auto: bfloat16 where a GPU has it
-    compile: Literal["auto", "always", "never"] = "auto"  # the training step; auto: larger images on a GPU
+    # The training step. auto: for larger images on a GPU; never: as written, not even as a CUDA graph.
+    compile: Literal["auto", "always", "never"] = "auto"
     seed: int = 0
 
     def stage(self, number: int) -> StageConfig:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import csv
 import errno
+import functools
 import json
 from pathlib import Path
 
 import pytest
 import torch
+import torch._dynamo.config
 import yaml
 from safetensors.torch import load_file
 
@@ -63,6 +65,15 @@ def test_same_seed_same_weights_other_seed_other_weights(pack, tmp_path):
         run(tiny_config(seed=seed), pack, tmp_path / name)
     assert same(weights(tmp_path / "a"), weights(tmp_path / "b"))
     assert not same(weights(tmp_path / "a"), weights(tmp_path / "c"))
+
+
+def test_however_many_trainings_there_are_in_a_process_each_is_compiled(pack, tmp_path, monkeypatch):
+    monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="eager"))
+    with torch._dynamo.config.patch(recompile_limit=1, fail_on_recompile_limit_hit=True):
+        for name in ("a", "b"):
+            run(tiny_config(compile="always"), pack, tmp_path / name)
+    run(tiny_config(compile="never"), pack, tmp_path / "as written")
+    assert same(weights(tmp_path / "b"), weights(tmp_path / "as written"))
 
 
 def test_shared_stage_one_gives_the_weights_of_a_run_that_trained_its_own(pack, tmp_path):

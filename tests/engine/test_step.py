@@ -11,7 +11,7 @@ from oltr.data.augment import Augment
 from oltr.data.feed import TrainBatch
 from oltr.engine.build import build_method, build_network
 from oltr.engine.step import WARM_UP, Step, Work
-from oltr.engine.task import compiled, make_optimizer
+from oltr.engine.task import compiled, make_optimizer, recorded
 from tests.helpers.tiny import tiny_config
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -76,6 +76,12 @@ def test_only_large_images_on_a_gpu_are_worth_compiling():
     config = tiny_config()
     assert not compiled(config, torch.device("cpu")) and not compiled(config, torch.device("cuda"))
     assert compiled(tiny_config(compile="always"), torch.device("cpu"))
+
+
+def test_one_gpu_replays_a_graph_unless_the_step_is_to_run_as_written():
+    cpu, gpu = torch.device("cpu"), torch.device("cuda")
+    assert recorded(tiny_config(), gpu) and recorded(tiny_config(compile="always"), gpu)
+    assert not recorded(tiny_config(compile="never"), gpu) and not recorded(tiny_config(), cpu)
 
 
 @needs_gpu

@@ -34,7 +34,8 @@ class Work:
         self.method, self.stage, self.network, self.augment = method, stage, network, augment
         self.optimizer, self.precision, self.backward = optimizer, precision, backward
         self.loss_sum = torch.zeros((), device=next(network.parameters()).device)
-        self.loss_of = torch.compile(self._loss_of) if compiled else self._loss_of
+        # Batches of one training all have one shape: code that fits others too is slower by a third.
+        self.loss_of = torch.compile(self._loss_of, dynamic=False) if compiled else self._loss_of
 
     def __call__(self, batch: TrainBatch) -> None:
         self.optimizer.zero_grad(set_to_none=True)

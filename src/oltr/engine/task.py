@@ -99,6 +99,8 @@ class Task(LightningModule):
         self.augment = Augment(self.config.data, self.device)
 
     def on_train_start(self) -> None:
+        if compiling := compiled(self.config, self.device):
+            torch.compiler.reset()  # or of many trainings in one process all but the first few run uncompiled
         self._work = Work(
             self.method,
             self.number,
@@ -107,9 +109,9 @@ class Task(LightningModule):
             self._optimizer,
             precision=self.config.precision,
             backward=self.manual_backward,
-            compiled=compiled(self.config, self.device),
+            compiled=compiling,
         )
-        self._step = Step(self._work, graph=self.device.type == "cuda" and world_size() == 1)
+        self._step = Step(self._work, graph=recorded(self.config, self.device))
         if self.on_start is not None:
             self.on_start(self)
 
@@ -213,6 +215,11 @@ def compiled(config: RunConfig, device: torch.device) -> bool:
         return config.compile == "always"
     large = config.data.image_size >= WORTH_COMPILING
     return large and device.type == "cuda" and find_spec("triton") is not None
+
+
+def recorded(config: RunConfig, device: torch.device) -> bool:
+    """Whether the step is replayed as a CUDA graph: on one GPU, unless it is to run as written."""
+    return config.compile != "never" and device.type == "cuda" and world_size() == 1
 
 
 def watched(images: dict[str, Images]) -> list[str]:
