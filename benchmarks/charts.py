@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 HOME = Path(__file__).parent
-FIGURES = HOME.parent / "docs" / "figures"
+IMAGES = HOME.parent / "docs" / "images"
 # From Okabe and Ito's palette; the marks differ too.
 STYLES = {
     "plain": {"color": "#0072B2", "marker": "o", "label": "bare backbone, linear classifier"},
@@ -23,14 +23,13 @@ STYLES = {
 
 def main() -> None:
     """Draw each chart whose results are there."""
-    FIGURES.mkdir(exist_ok=True)
     charts = {"step": against_classes, "epoch": against_images, "processes": against_devices}
     for name, draw in charts.items():
         path = HOME / "results" / f"{name}.json"
         if path.is_file():
             figure = draw(json.loads(path.read_text(encoding="utf-8")))
-            figure.savefig(FIGURES / f"{name}.svg", metadata={"Date": None})
-            print(FIGURES / f"{name}.svg")
+            figure.savefig(IMAGES / f"{name}.svg", metadata={"Date": None})
+            print(IMAGES / f"{name}.svg")
 
 
 def against_classes(results: dict) -> Figure:

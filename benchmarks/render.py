@@ -7,6 +7,7 @@ python benchmarks/render.py
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import statistics
@@ -43,6 +44,7 @@ def main() -> None:
         GENERATED,
         demo_section(demo),
         *(suite_section(path.stem, load(path.name)) for path in sorted(RESULTS.glob("suite-*.json"))),
+        ways_section(load("cifar-accuracy.json")),
     ]
     (ROOT / "docs" / "results.md").write_text("\n\n".join(sections) + "\n", encoding="utf-8")
     (ROOT / "docs" / "methods.md").write_text(methods_page(), encoding="utf-8")
@@ -144,6 +146,24 @@ def suite_section(name: str, results: dict) -> str:
     notes = [f"`oltr suite {results['suite']}`, percent, seeds {', '.join(seeds)}.", *results["notes"]]
     heading = f"## {name.replace('-', ' ', 1).capitalize()}"
     return f"{heading}\n\n{' '.join(notes)} {made(results)}.\n\n" + "\n".join(lines)
+
+
+def ways_section(results: dict) -> str:
+    """The same trainings on the fast path and on the obvious one."""
+    lines = ["| method | step | " + " | ".join(CLOSED) + " | overall by seed |", "|---|---|" + "---:|" * 5]
+    for method, way in itertools.product(("plain", "oltr"), results["ways"]):
+        seeds = [row["closed"] for row in results["rows"] if (row["method"], row["way"]) == (method, way)]
+        cells = [spread([closed[key] for closed in seeds]) for key in CLOSED]
+        each = ", ".join(f"{100 * closed['overall']:.1f}" for closed in seeds)
+        lines.append(f"| {method} | {way} | " + " | ".join(cells) + f" | {each} |")
+    return "\n\n".join(
+        [
+            "## CIFAR-100-LT on the fast path and without it",
+            f"`oltr train --recipe cifar100-lt-100`, percent, mean ± deviation over seeds. {results['note']} "
+            f"{made(results)}.",
+            "\n".join(lines),
+        ]
+    )
 
 
 def _split(column: str) -> tuple[str, str]:
