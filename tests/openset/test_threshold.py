@@ -4,7 +4,7 @@ import torch
 from oltr.errors import UserError
 from oltr.evaluation.outputs import Outputs
 from oltr.openset.scores import SCORES
-from oltr.openset.threshold import choose_threshold, settle_threshold
+from oltr.openset.threshold import check_choice, choose_threshold, settle_threshold
 
 REACHABILITY, SOFTMAX = SCORES["reachability"], SCORES["softmax"]
 
@@ -69,3 +69,11 @@ def test_which_threshold_holds():
         settle_threshold(REACHABILITY, known, None, None)
     with pytest.raises(UserError, match="finite"):
         settle_threshold(SOFTMAX, known, float("nan"), None)
+
+
+@pytest.mark.parametrize("name", ["softmax", "openmax", "odin"])
+def test_a_threshold_on_a_probability_is_one(name):
+    for threshold in (-0.1, 2.0):
+        with pytest.raises(UserError, match="between 0 and 1"):
+            check_choice(SCORES[name], threshold, None)
+    check_choice(SCORES[name], 1.0, None)

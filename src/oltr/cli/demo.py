@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from oltr.evaluation.report import Report
 
 METHODS = ("plain", "class-aware", "oltr")
-UNKNOWN_RATE = 0.05
 
 
 def demo(out: Path = Path("runs/demo"), seed: int = 0, epochs: Epochs = (), as_json: Json = False) -> None:
@@ -31,6 +30,7 @@ def demo(out: Path = Path("runs/demo"), seed: int = 0, epochs: Epochs = (), as_j
     from oltr.data.store import open_pack
     from oltr.engine.configure import configure
     from oltr.engine.console import Console
+    from oltr.engine.decision import UNKNOWN_RATE
     from oltr.engine.evaluate_run import cached_outputs, make_report
     from oltr.engine.options import FitOptions
     from oltr.engine.run_folder import RunFolder

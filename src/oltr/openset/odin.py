@@ -54,6 +54,7 @@ class Odin(Score):
         changes="T = 1000 and ε = 0.0014 for every network and data set, unless they are tuned",
     )
     higher_is_known = True
+    limits = (0, 1)
     needs = "images"
 
     def value(self, outputs: Outputs) -> Tensor:

@@ -53,6 +53,7 @@ class OpenMax(FittedScore[_Tails]):
     )
     higher_is_known = False
     default_threshold = 0.5
+    limits = (0, 1)
 
     def learn(self, training: Outputs) -> _Tails:
         logits, labels, classes = training.logits, training.labels, training.logits.shape[1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from copy import copy
 from dataclasses import dataclass
+from math import inf
 from typing import ClassVar, Generic, Literal, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -36,6 +37,7 @@ class Score(ABC):
     info: ClassVar[ScoreInfo]
     higher_is_known: ClassVar[bool]
     default_threshold: ClassVar[float | None] = None  # None: there is no number that suits every data set
+    limits: ClassVar[tuple[float, float]] = (-inf, inf)  # between which every value lies
     needs: ClassVar[Literal["outputs", "training outputs", "images"]] = "outputs"
 
     @abstractmethod

@@ -24,6 +24,7 @@ class Softmax(Score):
     )
     higher_is_known = True
     default_threshold = 0.1
+    limits = (0, 1)
 
     def value(self, outputs: Outputs) -> Tensor:
         # In float32 a sure network gives exactly 1 to many images, and their order is lost.

@@ -43,6 +43,12 @@ def check_choice(score: Score, threshold: float | None, unknown_rate: float | No
         )
     if threshold is not None and not math.isfinite(threshold):
         raise UserError(f"The threshold must be a finite number; got {threshold}.")
+    low, high = score.limits
+    if threshold is not None and not low <= threshold <= high:
+        raise UserError(
+            f"A threshold of {threshold:g} divides nothing: "
+            f"the score {score.name!r} lies between {low:g} and {high:g}."
+        )
     if unknown_rate is not None:
         _check_rate(unknown_rate)
     if threshold is None and unknown_rate is None and score.default_threshold is None:
