@@ -49,15 +49,17 @@ class Head(nn.Module):
 
 
 class LinearHead(Head):
-    """logits = W v_direct + b: the plain model's head."""
+    """logits = W v_direct + b: the plain model's head; always in float32, as rounded logits would tie."""
 
     def __init__(self, dims: int, num_classes: int):
         super().__init__()
         self.classifier = nn.Linear(dims, num_classes)
 
     def forward(self, direct: Tensor) -> Output:
-        whole = not self.training or in_one_piece(len(direct), self.classifier.out_features)
-        return Output(self.classifier(direct) if whole else None, direct)
+        if self.training and not in_one_piece(len(direct), self.classifier.out_features):
+            return Output(None, direct)
+        with torch.autocast(direct.device.type, enabled=False):
+            return Output(self.classifier(direct.to(self.classifier.weight.dtype)), direct)
 
     def cross_entropy(self, output: Output, labels: Tensor) -> Tensor:
         if output.logits is not None:

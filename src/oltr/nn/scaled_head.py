@@ -12,7 +12,7 @@ from oltr.nn.heads import Head, Output
 
 
 class ScaledHead(Head):
-    """logits_c = s_c (w_c·v_direct + b_c), s from 1 on, w and b those of `classifier`: B×D → B×K."""
+    """logits_c = s_c (w_c·v_direct + b_c), s from 1 on, w and b those of `classifier`: B×D → B×K, float32."""
 
     weight: Tensor
     bias: Tensor
@@ -25,9 +25,11 @@ class ScaledHead(Head):
         self.scale = nn.Parameter(torch.ones_like(self.bias))
 
     def forward(self, direct: Tensor) -> Output:
-        whole = not self.training or in_one_piece(len(direct), len(self.weight))
-        logits = self.scale * F.linear(direct, self.weight, self.bias) if whole else None
-        return Output(logits, direct)
+        if self.training and not in_one_piece(len(direct), len(self.weight)):
+            return Output(None, direct)
+        with torch.autocast(direct.device.type, enabled=False):
+            logits = F.linear(direct.to(self.weight.dtype), self.weight, self.bias)
+        return Output(self.scale * logits, direct)
 
     def cross_entropy(self, output: Output, labels: Tensor) -> Tensor:
         if output.logits is not None:
