@@ -49,10 +49,20 @@ def to_lists(values):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"methd": "plain"}, r"no setting in RunConfig called 'methd'.*did you mean method"),
+        ({"methd": "plain"}, r"no setting called 'methd'.*did you mean method"),
+        ({"lr": 0.01}, r"no setting called 'lr'\.\ndid you mean stage1\.lr or stage2\.lr\?$"),
+        ({"image_size": 64}, r"no setting called 'image_size'\.\ndid you mean data\.image_size\?$"),
+        (
+            {"batchsize": 16},
+            r"no setting called 'batchsize'.*did you mean stage1\.batch_size or stage2\.batch_size\?$",
+        ),
+        (
+            {"memry": False, "settings": {"memory": True}},
+            r"no setting called 'memry'.*mean settings\.memory or",
+        ),
         ({"stage1": {"epoch": 3}}, r"no setting in stage1 called 'epoch'.*did you mean epochs"),
         ({"data": {"zzz": 3}}, r"no setting in data called 'zzz'.*one of: .*image_size"),
-        ({3: "plain"}, r"no setting in RunConfig called '3'"),
+        ({3: "plain"}, r"no setting called '3'"),
         ({"seed": "one"}, r"seed is 'one'.*type int"),
         ({"seed": 1.5}, r"seed is 1\.5.*type int"),
         ({"seed": True}, r"seed is True.*type int"),

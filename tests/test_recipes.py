@@ -125,7 +125,7 @@ def test_empty_entries_are_no_entries(tmp_path):
     ("text", "message"),
     [
         ("runs: {seed: 1}", r"no entry in recipe mine\.yaml called 'runs'.*did you mean run"),
-        ("run: {sed: 1}", r"no setting in RunConfig called 'sed'.*did you mean seed"),
+        ("run: {sed: 1}", r"no setting called 'sed'.*did you mean seed"),
         ("run: [1, 2]", r"run in recipe mine\.yaml should hold named entries"),
         ("methods: {plain: 3}", r"plain in recipe .*mine\.yaml should hold named entries"),
         ("- 1", r"mine\.yaml should hold named entries"),
@@ -149,7 +149,7 @@ def test_unknown_names_get_a_suggestion(tmp_path):
         resolve("glyph", "plain")
     with pytest.raises(UserError, match=r"(?s)no method called 'oltr-papr'.*did you mean oltr-paper"):
         resolve("glyphs", "oltr-papr")
-    with pytest.raises(UserError, match="no recipe called"):
+    with pytest.raises(UserError, match=r"There is no file .*none\.yaml"):
         resolve(str(tmp_path / "none.yaml"), "plain")
 
 
@@ -178,7 +178,7 @@ def test_epochs_change_one_stage_or_both():
 
 @pytest.mark.parametrize("epochs", [(0,), (0, 0), (-1,), (5, -2), ()])
 def test_epochs_that_train_nothing_are_refused(epochs):
-    with pytest.raises(UserError, match="trains nothing"):
+    with pytest.raises(UserError, match=r"(?s)trains nothing.*Try: --epochs 30 60"):
         with_epochs(TWO, epochs)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import math
 import types
 import typing
@@ -109,15 +110,32 @@ def within(name: str, value: float, least: float, most: float = math.inf) -> Non
 def build(cls: type[C], values: Mapping[str, Any], where: str = "") -> C:
     """A dataclass from plain values, as YAML gives them; a wrong name or type is told with its place."""
     hints = typing.get_type_hints(cls)
-    names = [f.name for f in dataclasses.fields(cls)]  # type: ignore[arg-type]
     for name in values:
-        if name not in names:
-            raise unknown_name(f"setting in {where or cls.__name__}", str(name), names)
+        if name not in hints:
+            raise _unknown_setting(str(name), hints, values, where)
     parsed = {name: _fit(hints[name], value, f"{where}.{name}".lstrip(".")) for name, value in values.items()}
     try:
         return cls(**parsed)
     except TypeError as problem:
         raise UserError(f"{where or cls.__name__} is incomplete.", str(problem)) from problem
+
+
+def _unknown_setting(name: str, hints: Mapping[str, Any], values: Mapping[str, Any], where: str) -> UserError:
+    """The error for a name that is no setting; one that lies deeper (lr) is told by its whole name."""
+    if where:
+        return unknown_name(f"setting in {where}", name, hints)
+    whole_names = {part: [part] for part in hints}
+    for part, hint in hints.items():
+        inner = next((a for a in (hint, *typing.get_args(hint)) if dataclasses.is_dataclass(a)), None)
+        # A table without fixed names, such as the method's own settings, has those that it was given.
+        keys = typing.get_type_hints(inner) if inner else values.get(part)
+        for key in keys if isinstance(keys, Mapping) else ():
+            whole_names.setdefault(key, []).append(f"{part}.{key}")
+    near = [name] if name in whole_names else difflib.get_close_matches(name, whole_names, n=2)
+    if not near:
+        return unknown_name("setting", name, hints)
+    meant = " or ".join(whole_name for last in near for whole_name in whole_names[last])
+    return UserError(f"There is no setting called {name!r}.", try_this=f"did you mean {meant}?")
 
 
 def _fit(hint: Any, value: Any, where: str) -> Any:

@@ -22,7 +22,7 @@ from oltr.engine.evaluate_run import make_report
 from oltr.engine.options import FitOptions
 from oltr.engine.predict import image_paths, predict
 from oltr.engine.prepare_score import prepared_score
-from oltr.engine.read_outputs import outputs_on
+from oltr.engine.read_outputs import outputs_on, source_to_measure
 from oltr.engine.run_folder import RunFolder
 from oltr.engine.run_outputs import best_device, cached_outputs, kept_outputs, load_network
 from oltr.engine.train_run import train_run
@@ -92,7 +92,9 @@ class Recognizer:
         """Metrics on the test and open images of a source, read anew; without one, on those of training,
         from the outputs that were kept."""
         folder, console = self._folder(), Console(quiet=not self.verbose)
-        manifest = None if source is None else read_source(source)
+        manifest = None if source is None else source_to_measure(folder, source)
+        if manifest is not None:
+            console.notes(manifest.notes)
         outputs = cached_outputs(folder) if manifest is None else outputs_on(folder, manifest, console)
         prepared = prepared_score(folder, self._score, outputs, manifest, console)
         return make_report(folder, outputs, prepared, threshold=self.threshold_)

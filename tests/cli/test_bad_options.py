@@ -16,13 +16,13 @@ from tests.cli.conftest import QUICK
         ("--workers -2", "--workers 0 or more"),
         ("--image-size 7", "from 8 to 2048"),
         ("--image-size 9999", "from 8 to 2048"),
-        ("--image-size 40", "--image-size 32"),  # the pack has 32 px
+        ("--image-size 40", "--size 40, or --image-size 32"),  # the pack has 32 px
         ("--epochs", "--epochs has no value"),
         ("--epochs 0 0", "trains nothing"),
         ("--epochs -1", "trains nothing"),
         ("--epochs 1 2 3", "oltr under recipe glyphs has 2 stages"),
         ("--weights nowhere.pth", "no weight file nowhere.pth"),
-        ("--recipe nowhere.yaml", "no recipe called 'nowhere.yaml'"),
+        ("--recipe nowhere.yaml", "There is no file nowhere.yaml"),
         ("--stage1-from nowhere", "nowhere is not a run folder"),
         ("--set stage1", "--set stage1 has no value"),
         ("--set stage1.lr=[", "not valid YAML"),
@@ -31,6 +31,8 @@ from tests.cli.conftest import QUICK
         ("--set stage1.lr=nan", "stage1.lr is nan"),
         ("--set stage2.batch_size=0", "stage2.batch_size is 0"),
         ("--set stge1.lr=1", "did you mean stage1"),
+        ("--set batch_size=16", "stage1.batch_size or stage2.batch_size"),
+        ("--set memory=false", "did you mean settings.memory?"),
         ("--set stage1.sampler=random", "one of: plain, class-aware, balanced"),
         ("--set stage2.frozen=[backbne]", "did you mean backbone?"),
         ("--set settings.memry=1", "did you mean memory?"),
@@ -42,6 +44,18 @@ from tests.cli.conftest import QUICK
 def test_train(oltr, pack, tmp_path, options, answer):
     oltr("train", pack, *QUICK, "--out", tmp_path / "run", *options.split()).refused(answer)
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "answer"),
+    [
+        ("--weights nowhere.pth", "no weight file nowhere.pth"),
+        ("--backbone resnet10 --weights pretrained", "--backbone resnet50 --weights pretrained"),
+        ("--backbone resnet18.a1_in2k", "did you mean resnet18.a1_in1k"),
+    ],
+)
+def test_a_dry_run_refuses_weights_that_are_not_there(oltr, pack, options, answer):
+    oltr("train", pack, *QUICK, "--dry-run", *options.split()).refused(answer)
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ def test_one_class(refuses, tmp_path):
 
 def test_not_a_source(refuses, tmp_path):
     (tmp_path / "notes.docx").write_text("")
-    refuses(tmp_path / "notes.docx", "notes.docx is not a source")
+    refuses(tmp_path / "notes.docx", "notes.docx is not a source", "or a pack (.pack)")
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_an_image_that_cannot_be_read(oltr, images, tmp_path, content, reason):
 
 
 def test_other_data_for_a_trained_run(oltr, trained, images, tmp_path):
-    words = ("2 of the source's classes are not among the run's", "a, b", "open split")
+    words = ("2 classes of the source are not among the run's", "a, b", "open split")
     oltr("evaluate", trained["oltr"], "--source", images).refused(*words)
 
 

@@ -14,6 +14,15 @@ def test_check_of_sound_data(oltr, photos):
     assert "Split made for you" in said.err
 
 
+def test_check_says_each_thing_once(oltr, tmp_path):
+    said = oltr("data", "check", class_folders(tmp_path / "photos", {"cat": 5, "dog": 5, "pika": 1}, size=16))
+    assert said.code == 0 and "Split made for you" in said.err
+    assert (said.out + said.err).count("single training image: pika") == 1
+    said = oltr("data", "check", class_folders(tmp_path / "alone", {"cat": 5}, size=16))
+    assert said.code == 2 and "1 problem" in said.out
+    assert (said.out + said.err).count("only one class") == 1
+
+
 def test_check_of_a_pack_looks_at_its_pixels(oltr, pack):
     said = oltr("data", "check", pack, "--json")
     assert said.code == 0 and json.loads(said.out) == {"images": 118, "problems": [], "warnings": []}
@@ -38,6 +47,11 @@ def test_stats(oltr, pack, tmp_path):
     assert facts["images"] == {"train": 64, "val": 18, "test": 24, "open": 12}
     assert facts["classes"] == 6 and facts["shots"] == {"many": 0, "medium": 1, "few": 5}
     assert [path.name for path in tmp_path.iterdir()] == ["classes.svg"]
+
+
+def test_stats_tell_how_the_split_was_made(oltr, photos):
+    said = oltr("data", "stats", photos, "--json")
+    assert "Split made for you" in said.err and json.loads(said.out)["images"]["open"] == 4
 
 
 def test_stats_of_counts(oltr, tmp_path):

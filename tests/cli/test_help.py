@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 import subprocess
 import sys
 
@@ -46,6 +48,20 @@ def test_the_data_verbs_are_listed(oltr, words):
     assert said.code == 0 and said.out.count("\n  data ") == 5 and "train " not in said.out.split("\n")[0]
 
 
+@pytest.mark.parametrize("verb", ["methods", "recipes"])
+def test_descriptions_stand_in_one_column(oltr, verb):
+    listed = oltr(verb, "--json").out
+    names = json.loads(listed) if verb == "recipes" else json.loads(listed)["methods"]
+    lines = oltr(verb).out.splitlines()
+    begins = {
+        len(line) - len(line.removeprefix(name).lstrip())
+        for name in names
+        for line in lines
+        if line.startswith(f"{name} ")
+    }
+    assert begins == {1 + max(map(len, names))}
+
+
 def test_version(oltr):
     said = oltr("--version")
     assert said.code == 0 and said.out.startswith("oltr 0.")
@@ -57,6 +73,7 @@ def test_version(oltr):
         ("trian x", "did you mean train?"),
         ("dat check", "did you mean data?"),
         ("data chek x", "did you mean check"),
+        ("check 'my photos' --json", "oltr data check 'my photos' --json"),
         ("frobnicate", "one of: compare, data, demo"),
         ("train photos --methd plain", "did you mean --method?"),
         ("train --methd=plain photos", "did you mean --method?"),
@@ -71,7 +88,7 @@ def test_version(oltr):
     ],
 )
 def test_misspelt(oltr, words, answer):
-    oltr(*words.split()).refused(answer)
+    oltr(*shlex.split(words)).refused(answer)
 
 
 @pytest.mark.parametrize("words", ["train", "train photos more", "train photos --seed x", "data pack photos"])

@@ -2,6 +2,7 @@ import json
 import shutil
 
 import pandas as pd
+import pytest
 
 from oltr.data.check import check
 from oltr.data.manifest import Manifest
@@ -71,6 +72,22 @@ def test_copies_across_and_within_splits(tmp_path):
     warned = kinds(report.warnings)
     assert len(warned["duplicates_within_split"].items) == 2
     assert len(warned["conflicting_labels"].items) == 1
+
+
+def test_one_image_under_two_labels_is_told_across_splits_too(tmp_path):
+    clean_set(tmp_path)
+    shutil.copy(tmp_path / "train/a/0.png", tmp_path / "test/b/twin.png")
+    report = check(read_source(tmp_path))
+    assert list(kinds(report.problems)) == ["duplicates_across_splits"]
+    assert kinds(report.warnings)["conflicting_labels"].items == ("train/a/0.png (a) = test/b/twin.png (b)",)
+
+
+@pytest.mark.parametrize(("split", "problems"), [("train", ["one_class"]), ("test", [])])
+def test_one_class_cannot_be_trained_but_evaluated(tmp_path, split, problems):
+    class_folders(tmp_path / split, {"a": 3}, size=20)
+    found = kinds(check(read_source(tmp_path)).problems)
+    assert list(found) == problems
+    assert all(finding.items == ("a",) for finding in found.values())
 
 
 def test_thin_empty_and_untested_classes(tmp_path):

@@ -2,6 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from PIL import Image
 
 from oltr.config import DataConfig, StageConfig
 from oltr.data import feed, opened
@@ -239,12 +240,18 @@ def test_images_stored_smaller_than_the_network_needs_are_refused(manifest):
         open_images(manifest, ["train"], 8, 16, CPU)
 
 
-def test_a_larger_pack_is_cropped(manifest, tmp_path):
-    packed = open_pack(write_pack(manifest, 12, tmp_path / "large.pack")).manifest
-    images = open_images(packed, ["train"], 8, 8, CPU)["train"]
-    assert images.size == 12
-    (views, _), *_ = EvalBatches(images, Augment(STILL), 4, CPU, 0)
-    assert views.shape == (4, 3, 8, 8)
+def test_a_larger_pack_is_seen_whole_at_the_size_asked_for(tmp_path):
+    across, down = np.meshgrid(np.arange(48), np.arange(48))
+    smooth = np.stack([5 * across, 5 * down, 2 * (across + down)], axis=2).astype(np.uint8)
+    Image.fromarray(smooth).save(tmp_path / "smooth.png")
+    rows = [("smooth.png", "a", "train")]
+    manifest = Manifest.build(pd.DataFrame(rows, columns=["path", "label", "split"]), tmp_path)
+    packed = open_pack(write_pack(manifest, 24, tmp_path / "large.pack")).manifest
+    images = open_images(packed, ["train"], 16, 8, CPU)["train"]
+    assert images.size == 16
+    (batch,) = images.batches([np.array([0])], CPU, workers=0)
+    decoded = read_image(tmp_path / "smooth.png", 16).transpose(2, 0, 1).astype(int)
+    assert batch.dtype == torch.uint8 and abs(batch[0].numpy().astype(int) - decoded).max() <= 2
 
 
 def test_unreadable_files_are_told_all_at_once_when_they_are_read_into_memory(manifest):

@@ -36,7 +36,7 @@ def test_flat_split_is_fixed_by_the_seed_and_by_class(tmp_path):
 
 def test_flat_folder_can_stay_whole(tmp_path):
     class_folders(tmp_path, {"a": 5, "b": 5})
-    assert read_source(tmp_path, make_split=False).sizes() == {"train": 10, "val": 0, "test": 0, "open": 0}
+    assert read_source(tmp_path, flat="train").sizes() == {"train": 10, "val": 0, "test": 0, "open": 0}
 
 
 @pytest.mark.parametrize("name", ["open", "unknown"])
@@ -50,13 +50,15 @@ def test_open_folder_in_a_flat_folder(tmp_path, name):
     assert any(name in note and "open split" in note for note in manifest.notes)
 
 
-def test_split_folders(tmp_path):
+@pytest.mark.parametrize(("loose", "named"), [("open", "open"), ("unknown", "unknown"), ("unknown", "open")])
+def test_split_folders(tmp_path, loose, named):
     class_folders(tmp_path / "train", {"a": 3, "b": 2})
     class_folders(tmp_path / "validation", {"a": 1})
     class_folders(tmp_path / "test", {"a": 1, "b": 1})
-    write_picture(tmp_path / "open" / "loose.png")
-    class_folders(tmp_path / "open", {"zebra": 2})
+    write_picture(tmp_path / loose / "loose.png")
+    class_folders(tmp_path / named, {"zebra": 2})
     manifest = read_source(tmp_path)
+    assert any(f"{named}/ is the open split" in note for note in manifest.notes)
     assert manifest.sizes() == {"train": 5, "val": 1, "test": 2, "open": 3}
     assert sorted(manifest.rows("open")["label"]) == ["unknown", "zebra", "zebra"]
     assert files_exist(manifest)

@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 
 from oltr.data.store import open_pack
 from oltr.engine.console import Console
-from oltr.engine.evaluate_run import outputs_on
+from oltr.engine.evaluate_run import cached_outputs, make_report, outputs_on
 from oltr.engine.fit import fit
 from oltr.engine.options import FitOptions
 from oltr.engine.run_folder import RunFolder
@@ -133,11 +133,25 @@ def test_resuming_with_another_config_names_the_difference(pack, tmp_path):
 
 def test_a_finished_run_is_not_trained_again(pack, tmp_path):
     run(tiny_config(), pack, tmp_path / "run")
-    before = weights(tmp_path / "run")
-    mark = RunFolder(tmp_path / "run").last.stat().st_mtime_ns
+    folder = RunFolder(tmp_path / "run")
+    make_report(folder, cached_outputs(folder), unknown_rate=0.2).save(folder.report)
+    files = [file for file in folder.path.rglob("*") if file.is_file()]
+    before = {file: (file.stat().st_mtime_ns, file.read_bytes()) for file in files}
+    again = run(tiny_config(), pack, folder.path, resume=True)
+    assert {file: (file.stat().st_mtime_ns, file.read_bytes()) for file in files} == before
+    assert again["open"]["unknown_rate"] == 0.2
+    with pytest.raises(UserError, match="another configuration"):
+        run(tiny_config(seed=1), pack, folder.path, resume=True)
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "outputs/test.safetensors", "report.json"])
+def test_what_a_finished_run_has_lost_is_made_anew(pack, tmp_path, name):
+    run(tiny_config(), pack, tmp_path / "run")
+    file = tmp_path / "run" / name
+    before = file.read_bytes()
+    file.unlink() if name == "report.json" else file.write_bytes(before[:100])
     run(tiny_config(), pack, tmp_path / "run", resume=True)
-    assert RunFolder(tmp_path / "run").last.stat().st_mtime_ns == mark
-    assert same(before, weights(tmp_path / "run"))
+    assert file.read_bytes() == before
 
 
 def test_loss_turned_nan_stops_and_keeps_the_last_good_epoch(pack, tmp_path, monkeypatch):
@@ -202,8 +216,10 @@ def test_run_yaml_is_plain_yaml(pack, tmp_path):
     assert kept["config"]["data"]["mean"] == [0.5, 0.5, 0.5]
 
 
-def test_a_pack_of_another_size_is_refused_in_evaluation(pack, tmp_path):
+def test_evaluation_takes_a_larger_pack_and_refuses_a_smaller_one(pack, tmp_path):
     run(tiny_config("plain", epochs=(1, 1)), pack, tmp_path / "run")
-    larger = open_pack(tiny_pack(tmp_path / "larger", size=40)).manifest
-    with pytest.raises(UserError, match="40 px, the run learned from 32 px"):
-        outputs_on(RunFolder(tmp_path / "run"), larger, Console(quiet=True))
+    packs = [open_pack(tiny_pack(tmp_path / str(size), size=size)).manifest for size in (40, 24)]
+    outputs = outputs_on(RunFolder(tmp_path / "run"), packs[0], Console(quiet=True))
+    assert len(outputs["test"]) == packs[0].sizes()["test"]
+    with pytest.raises(UserError, match="24 px, the run learned from 32 px"):
+        outputs_on(RunFolder(tmp_path / "run"), packs[1], Console(quiet=True))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 
 import pytest
 import torch
 
 from oltr.data.augment import Augment
 from oltr.data.feed import TrainBatch
+from oltr.engine import task
 from oltr.engine.build import build_method, build_network
+from oltr.engine.configure import configure
 from oltr.engine.step import WARM_UP, Step, Work
 from oltr.engine.task import compiled, make_optimizer, recorded
 from tests.helpers.tiny import tiny_config
@@ -72,16 +75,23 @@ def test_roles_learn_at_their_own_rates():
     assert groups["backbone"]["base_lr"] == groups["attention"]["base_lr"] == stage.lr
 
 
-def test_only_large_images_on_a_gpu_are_worth_compiling():
-    config = tiny_config()
-    assert not compiled(config, torch.device("cpu")) and not compiled(config, torch.device("cuda"))
-    assert compiled(tiny_config(compile="always"), torch.device("cpu"))
+def test_only_large_images_on_a_gpu_are_worth_compiling(monkeypatch):
+    monkeypatch.setattr(task, "find_spec", lambda name: name)
+    large, small = (configure("glyphs", "oltr", image_size=size) for size in (96, 95))
+    cpu, gpu = torch.device("cpu"), torch.device("cuda")
+    assert compiled(large, gpu) and not compiled(small, gpu) and not compiled(large, cpu)
+    assert compiled(tiny_config(compile="always"), cpu)
+    assert not compiled(dataclasses.replace(large, compile="never"), gpu)
+    monkeypatch.setattr(task, "find_spec", lambda name: None)
+    assert not compiled(large, gpu)  # the compiler needs triton there
 
 
-def test_one_gpu_replays_a_graph_unless_the_step_is_to_run_as_written():
+def test_one_gpu_replays_a_graph_unless_the_step_is_to_run_as_written(monkeypatch):
     cpu, gpu = torch.device("cpu"), torch.device("cuda")
     assert recorded(tiny_config(), gpu) and recorded(tiny_config(compile="always"), gpu)
     assert not recorded(tiny_config(compile="never"), gpu) and not recorded(tiny_config(), cpu)
+    monkeypatch.setattr(task, "world_size", lambda: 2)
+    assert not recorded(tiny_config(), gpu) and not recorded(tiny_config(compile="always"), gpu)
 
 
 @needs_gpu

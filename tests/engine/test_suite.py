@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import multiprocessing
 import shutil
+import threading
 from functools import partial
 
 import pytest
@@ -19,6 +21,7 @@ from oltr.engine.suite import check_kept, run_suite
 from oltr.engine.suite_file import SuiteRow, load_suite
 from oltr.engine.suite_plan import plan_runs
 from oltr.engine.suite_processes import side_by_side
+from oltr.engine.suite_rows import in_a_line
 from oltr.engine.tune_odin import tune_odin
 from oltr.errors import UserError
 from tests.helpers import pretended
@@ -190,6 +193,24 @@ def test_a_run_whose_process_dies_hands_stage_1_on(pack, tmp_path, monkeypatch):
     log, results = pretended_log(tmp_path, pack, ROWS.replace("{method: plain}", dying), monkeypatch)
     assert "SIGKILL" in results.rows[0].failures[0]
     assert "begins class-aware-0" in log and "begins oltr-0 from class-aware-0" in log
+
+
+def test_a_long_answer_does_not_get_stuck():
+    going = side_by_side([300_000], 1, lambda letters, _: letters, pretended.say_much)
+    found = []
+    reading = threading.Thread(target=lambda: found.extend(going), daemon=True)
+    reading.start()
+    reading.join(30)
+    for process in multiprocessing.active_children():
+        process.kill()  # one that is stuck would outlive the test
+    assert [(run, len(why)) for run, why in found] == [(300_000, 300_000)]
+
+
+@pytest.mark.parametrize(("kind", "start"), [(UserError, "word word"), (ValueError, "ValueError: word")])
+def test_a_failure_fits_into_a_line_of_the_table(kind, start):
+    said = in_a_line(kind("word\n" * 9999))
+    assert said.startswith(start) and "\n" not in said and len(said) < 450 and said.endswith("…")
+    assert in_a_line(kind("word\nword")).endswith("word word")
 
 
 def test_processes_end_with_an_interruption(tmp_path):

@@ -104,7 +104,7 @@ def test_rows_of_some_methods(tmp_path):
         chosen_rows(suite(tmp_path), ["plan"])
 
 
-def test_runs_are_told_apart_by_method_changes_and_seed(tmp_path):
+def test_runs_are_told_apart_by_method_changes_and_seed(tmp_path, monkeypatch):
     runs = plan_runs(suite(tmp_path), seeds=2, changes=["stage1.lr=0.3"])
     names = ["plain", "class-aware", "oltr", "oltr+memory=false"]
     assert [run.name for run in runs] == [f"{name}-{seed}" for seed in (0, 1) for name in names]
@@ -112,6 +112,9 @@ def test_runs_are_told_apart_by_method_changes_and_seed(tmp_path):
     rows = suite(tmp_path).rows
     assert [sum(run.measures(row) for row in rows) for run in runs] == [1, 1, 2, 1] * 2
     assert runs[3].config.settings["memory"] is False
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "b c").touch()
     odd = SMALL.replace("settings.memory=false", "weights=a/b c")
     assert plan_runs(suite(tmp_path, odd), 1)[3].name == "oltr+weights=a%2Fb%20c-0"
 

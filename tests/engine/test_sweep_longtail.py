@@ -90,7 +90,8 @@ def test_files_are_kept_as_a_manifest_that_finds_them(full, tmp_path):
 
 
 def test_one_backbone_for_each_seed_and_frozen_runs_on_it(tmp_path):
-    parts = plan_longtail(load_suite("sweep-longtail"), 2, (), ("weights=pretrained",), tmp_path)
+    changes = ("backbone=test_resnet", "weights=pretrained")
+    parts = plan_longtail(load_suite("sweep-longtail"), 2, (), changes, tmp_path)
     assert [part.alpha for part in parts] == [6, 1, 2, 4, 6]
     backbone, *swept = parts
     assert [run.name for run in backbone.runs] == ["plain-0", "plain-1"]

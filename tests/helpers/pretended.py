@@ -44,6 +44,11 @@ def never_ends(marked: str) -> str | None:
     return None
 
 
+def say_much(letters: int) -> str:
+    """More than a pipe holds, if there are many letters."""
+    return "x" * letters
+
+
 def wait_for(file: Path, seconds: float = 30) -> None:
     """Until the file is there."""
     end = time.monotonic() + seconds

@@ -141,7 +141,9 @@ def test_a_size_that_the_network_refuses_is_one_message():
 
 
 def test_pretrained_weights_that_do_not_exist_are_told():
-    with pytest.raises(UserError, match="no pretrained weights for resnet10"):
+    with pytest.raises(
+        UserError, match=r"(?s)no pretrained weights for resnet10.*--backbone resnet50 --weights"
+    ):
         Backbone("resnet10", 32, "pretrained")
 
 
@@ -206,8 +208,9 @@ def test_no_such_weight_file(tmp_path):
 )
 def test_a_file_that_holds_no_weights(name, content, tmp_path):
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(UserError, match="could not be read as weights"):
+    with pytest.raises(UserError, match="could not be read as weights") as refused:
         Backbone("test_convnext", 32, str(tmp_path / name))
+    assert "weights_only" not in str(refused.value) and "damaged" in str(refused.value)
 
 
 @pytest.mark.parametrize("content", [torch.zeros(3), [1, 2, 3], {"state_dict": 3}, {"model": None}])

@@ -22,10 +22,12 @@ def check(source: Source, root: Root = None, as_json: Json = False) -> int:
     """Open every image and say what would stop or spoil training; exit code 2 if anything would."""
     from oltr.data.check import check as check_images
     from oltr.data.sources import read_source
+    from oltr.data.validate import class_notes
     from oltr.engine.console import Console
 
     console, manifest = Console(), read_source(source, root)
-    console.notes(manifest.notes)
+    in_report = class_notes(manifest.table, manifest.classes)  # the report has its own words for these
+    console.notes(note for note in manifest.notes if note not in in_report)
     with console.progress("opening images") as progress:
         report = check_images(manifest, progress)
     if as_json:
@@ -54,6 +56,7 @@ def stats(
     from oltr.data.sources import read_source
     from oltr.data.stats import read_counts, stats_from_counts
     from oltr.data.stats import stats as manifest_stats
+    from oltr.engine.console import Console
 
     if (source is None) == (counts is None):
         raise UserError("Give a source or --counts FILE, one of the two.", try_this="oltr data stats photos/")
@@ -62,6 +65,7 @@ def stats(
         facts = stats_from_counts(class_counts, shots)
     else:
         manifest = read_source(str(source), root)
+        Console().notes(manifest.notes)
         class_counts, facts = manifest.train_counts(), manifest_stats(manifest, shots)
     if figure is not None:
         from oltr.analysis.distribution import class_distribution
@@ -147,7 +151,7 @@ def longtail(
             "--out with a folder beside it",
         )
     # Flat folders stay undivided: make_longtail takes a balanced test split itself.
-    original = read_source(source, root, make_split=False)
+    original = read_source(source, root, flat="train")
     _refuse_pack(original, "made long-tailed")
     manifest = make_longtail(
         original,

@@ -31,13 +31,13 @@ def evaluate(
         source: other data with the run's classes: images are read, the run's report stays as it is
         score: what calls an image unknown (`oltr methods` lists them); the method's own unless given
         threshold: where the score divides known from unknown; 0.1 for softmax, 0.5 for openmax unless given
-        unknown_rate: instead, choose it so that this share of known validation images is called unknown
+        unknown_rate: instead, choose it such that at most this share of validation images is called unknown
         shots: where the shot groups end; as the run was trained unless given
         per_class: also show this many of the worst classes
     """
-    from oltr.data.sources import read_source
     from oltr.engine.console import Console
-    from oltr.engine.evaluate_run import cached_outputs, make_report, outputs_on
+    from oltr.engine.evaluate_run import cached_outputs, make_report
+    from oltr.engine.read_outputs import outputs_on, source_to_measure
     from oltr.engine.run_folder import RunFolder
     from oltr.report.tables import per_class as class_table
 
@@ -51,7 +51,8 @@ def evaluate(
         outputs = cached_outputs(folder)
     else:
         folder.run()
-        manifest = read_source(source, root)
+        manifest = source_to_measure(folder, source, root)
+        console.notes(manifest.notes)
         outputs = outputs_on(folder, manifest, console)
     report = make_report(folder, outputs, score, threshold, unknown_rate, shots, manifest, console)
     if source is None:

@@ -35,17 +35,18 @@ def methods(as_json: Json = False) -> None:
         described = {name: dataclasses.asdict(info) for name, info in infos.items()}
         print_json({"methods": described, "scores": details})
         return
+    width = max(map(len, (*infos, *scores)))
     for name, info in infos.items():
-        _tell(name, info)
+        _tell(name, info, width)
     print("\nscores: what calls an image unknown, by `oltr evaluate RUN --score NAME`")
     for name, score in scores.items():
-        _tell(name, score.info)
+        _tell(name, score.info, width)
 
 
-def _tell(name: str, info: MethodInfo | ScoreInfo) -> None:
-    print(f"{name:<14} {info.summary}\n{'':<14} {info.paper}")
+def _tell(name: str, info: MethodInfo | ScoreInfo, width: int) -> None:
+    print(f"{name:<{width}} {info.summary}\n{'':<{width}} {info.paper}")
     if info.changes:
-        print(f"{'':<14} here: {info.changes}")
+        print(f"{'':<{width}} here: {info.changes}")
 
 
 def recipes(
@@ -71,5 +72,6 @@ def recipes(
         text = yaml.safe_dump(loaded[name], sort_keys=False, default_flow_style=None, allow_unicode=True)
         print(text.rstrip())
     else:
+        width = max(map(len, loaded))
         for entry, recipe in loaded.items():
-            print(f"{entry:<16} {recipe['about']}")
+            print(f"{entry:<{width}} {recipe['about']}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import importlib
 import os
+import shlex
 import sys
 import warnings
 
@@ -107,7 +108,7 @@ def _run(arguments: list[str]) -> int:
     words = 2 if arguments[0] == "data" else 1
     verb = " ".join(arguments[:words])
     if verb not in VERBS:
-        raise _unknown_verb(arguments[0], verb)
+        raise _unknown_verb(arguments)
     module, name, _ = VERBS[verb]
 
     import tyro
@@ -123,12 +124,15 @@ def _run(arguments: list[str]) -> int:
         return stop.code if isinstance(stop.code, int) else 2
 
 
-def _unknown_verb(first: str, verb: str) -> UserError:
+def _unknown_verb(arguments: list[str]) -> UserError:
     """A misspelt verb, compared with those that stand in its place."""
-    if first == "data":
-        inner = [name.removeprefix("data ") for name in VERBS if name.startswith("data ")]
-        return unknown_name("`oltr data` command", verb.removeprefix("data "), inner)
-    return unknown_name("command", verb, dict.fromkeys(name.split()[0] for name in VERBS))
+    inner = [name.removeprefix("data ") for name in VERBS if name.startswith("data ")]
+    if arguments[0] == "data":
+        return unknown_name("`oltr data` command", arguments[1], inner)
+    if arguments[0] in inner:
+        whole = shlex.join(["oltr", "data", *arguments])
+        return UserError(f"There is no command called {arguments[0]!r}.", try_this=whole)
+    return unknown_name("command", arguments[0], dict.fromkeys(name.split()[0] for name in VERBS))
 
 
 def _complain(text: str) -> None:

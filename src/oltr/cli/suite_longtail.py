@@ -38,7 +38,7 @@ def sweep_longtail(order: Order, parts: Sequence[Part], console: Console) -> int
     from oltr.engine.sweep_data import kept_set, longtail_sets
 
     source = order.source or _whole_set(order.table, order.out, console)
-    full = read_source(source, order.root, make_split=False)
+    full = read_source(source, order.root, flat="train")
     console.notes(full.notes)
     _check(order.table, full)
     check_kept([], order.out, full)

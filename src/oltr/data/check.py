@@ -79,7 +79,7 @@ def check(manifest: Manifest, progress: Callable[[int, int], None] | None = None
             progress(len(rows), len(manifest.table))
     readable = [row for row in rows if not row.failure]
     copies = _copies(readable)
-    problems = [*_broken(rows), *_leaks(copies), *_empty(manifest, readable)]
+    problems = [*_broken(rows), *_leaks(copies), *_empty(manifest, readable), *_lone(manifest)]
     warnings = [*_repeats(copies), *_thin_classes(manifest, readable), *_small(readable)]
     return CheckReport(len(rows), tuple(problems), tuple(warnings))
 
@@ -147,7 +147,7 @@ def _repeats(copies: list[list[Row]]) -> Iterator[Finding]:
         items = tuple(" = ".join(row.path for row in group) for group in within)
         message = f"{count(len(within), 'image')} more than once in a split"
         yield Finding("duplicates_within_split", message, items)
-    if torn := [group for group in within if len({row.label for row in group}) > 1]:
+    if torn := [group for group in copies if len({row.label for row in group}) > 1]:
         items = tuple(" = ".join(f"{row.path} ({row.label})" for row in group) for group in torn)
         yield Finding("conflicting_labels", f"{count(len(torn), 'image')} under two labels", items)
 
@@ -159,10 +159,18 @@ def _empty(manifest: Manifest, readable: list[Row]) -> Iterator[Finding]:
         yield Finding("empty_classes", f"{count(len(empty), 'class')} without a training image", tuple(empty))
 
 
+def _lone(manifest: Manifest) -> Iterator[Finding]:
+    # Without a train split the set is for evaluation, where one class will do.
+    if manifest.sizes()["train"] and len(manifest.classes) == 1:
+        message = "There is only one class, and recognition needs at least two"
+        yield Finding("one_class", message, manifest.classes)
+
+
 def _thin_classes(manifest: Manifest, readable: list[Row]) -> Iterator[Finding]:
     trained, tested = _per_class("train", readable), _per_class("test", readable)
     if not trained:
-        yield Finding("no_train_images", "There are no training images")
+        message = "There are no training images: the set can be evaluated on, not trained on"
+        yield Finding("no_train_images", message)
     if single := [name for name in manifest.classes if trained[name] == 1]:
         message = f"{count(len(single), 'class')} with a single training image"
         yield Finding("single_image_classes", message, tuple(single))

@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -17,25 +18,26 @@ from oltr.data.wording import Caution, count, first_few
 from oltr.errors import UserError
 
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff", ".gif", ".ppm")
-SPLIT_FOLDERS = {name: name for name in SPLITS} | {"valid": "val", "validation": "val"}
-OPEN_FOLDERS = ("open", "unknown")  # in a flat folder of class folders
+SPLIT_FOLDERS = {name: name for name in SPLITS} | {"valid": "val", "validation": "val", "unknown": "open"}
+OPEN_FOLDERS = tuple(name for name, split in SPLIT_FOLDERS.items() if split == "open")  # in either layout
 VAL_SHARE = TEST_SHARE = 0.2
 
 Row = tuple[str, str, str]  # path, label, split
+Flat = Literal["split", "train", "test"]  # what becomes of a folder without splits
 
 
-def read_folder(folder: Path, seed: int = 0, make_split: bool = True) -> Manifest:
+def read_folder(folder: Path, seed: int = 0, flat: Flat = "split") -> Manifest:
     """The manifest of a folder of images, in whichever of the two layouts it is."""
     inside = subfolders(folder)
     split_folders = [name for name in inside if name.lower() in SPLIT_FOLDERS]
     notes: list[str] = []
     # A class may itself be called "train": a split folder is told by the class folders inside it.
-    if any(subfolders(folder / name) for name in split_folders if name.lower() != "open"):
+    if any(subfolders(folder / name) for name in split_folders if name.lower() not in OPEN_FOLDERS):
         rows = _split_rows(folder, split_folders, notes)
         if others := [name for name in inside if name not in split_folders]:
             notes.append(f"Ignored beside the split folders: {first_few(others)}.")
     else:
-        rows = _flat_rows(folder, inside, notes, seed, make_split)
+        rows = _flat_rows(folder, inside, notes, seed, flat)
     if not rows:
         raise _nothing_found(folder)
     table = pd.DataFrame(rows, columns=["path", "label", "split"])
@@ -51,22 +53,28 @@ def _split_rows(folder: Path, split_folders: list[str], notes: list[str]) -> lis
     rows: list[Row] = []
     for name in sorted(split_folders, key=lambda name: list(SPLIT_FOLDERS).index(name.lower())):
         split = SPLIT_FOLDERS[name.lower()]
-        rows += _class_rows(folder / name, f"{name}/", split, notes)
+        below = _class_rows(folder / name, f"{name}/", split, notes)
         loose = loose_images(folder / name)
         if split == "open":
-            rows += [(f"{name}/{image}", UNNAMED, split) for image in loose]
+            below += [(f"{name}/{image}", UNNAMED, split) for image in loose]
+            notes.append(_open_note(name, below))
         elif loose:
             text = f"Ignored in {name}/: {count(len(loose), 'image')} outside any class folder."
             notes.append(Caution(text))
+        rows += below
     return rows
 
 
-def _flat_rows(folder: Path, inside: list[str], notes: list[str], seed: int, make_split: bool) -> list[Row]:
+def _flat_rows(folder: Path, inside: list[str], notes: list[str], seed: int, flat: Flat) -> list[Row]:
     open_folders = [name for name in inside if name.lower() in OPEN_FOLDERS]
-    rows = _class_rows(folder, "", "train", notes, skip=open_folders)
+    rows = _class_rows(folder, "", "test" if flat == "test" else "train", notes, skip=open_folders)
     if not rows:
         return []
-    if make_split:
+    if flat == "test":
+        notes.append(
+            f"The folder has no splits: {count(len(rows), 'image')} of known classes, all for testing."
+        )
+    if flat == "split":
         rows = _with_split(rows, seed)
         notes.append(
             "Split made for you: about 60 % train, 20 % val, 20 % test of each class "
@@ -76,10 +84,14 @@ def _flat_rows(folder: Path, inside: list[str], notes: list[str], seed: int, mak
         below = [(f"{name}/{image}", UNNAMED, "open") for image in loose_images(folder / name)]
         below += _class_rows(folder / name, f"{name}/", "open", notes)
         rows += below
-        notes.append(f"The folder {name}/ is the open split: {count(len(below), 'image')} of no known class.")
+        notes.append(_open_note(name, below))
     if loose := loose_images(folder):
         notes.append(Caution(f"Ignored: {count(len(loose), 'image')} outside any class folder."))
     return rows
+
+
+def _open_note(name: str, rows: list[Row]) -> str:
+    return f"The folder {name}/ is the open split: {count(len(rows), 'image')} of no known class."
 
 
 def _class_rows(

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 from torch.utils.data import DataLoader, Dataset
 
 from oltr.data.images import UnreadableImage, read_image
@@ -27,7 +28,10 @@ AT_A_TIME = 256  # batches whose row numbers go to the device together: one copy
 
 @dataclass(frozen=True)
 class Images:
-    """A split's images as uint8: in a tensor (in memory, memory-mapped or on the device) or as files."""
+    """A split's images as uint8: in a tensor (in memory, memory-mapped or on the device) or as files.
+
+    Batches are of `size` pixels, also where the tensor's are larger.
+    """
 
     size: int
     labels: np.ndarray  # n, −1 = open
@@ -45,10 +49,9 @@ class Images:
         """The images of each index array in `order`, as uint8 B×3×S×S on `device`."""
         if self.pixels is not None and self.rows is not None:
             rows = [self.rows[indices] for indices in order]
-            if self.pixels.device.type == device.type:
-                yield from _resident(self.pixels, rows)
-            else:
-                yield from _sent(self.pixels, rows, device)
+            here = self.pixels.device.type == device.type
+            for batch in _resident(self.pixels, rows) if here else _sent(self.pixels, rows, device):
+                yield batch if batch.shape[2] == self.size else _resized(batch, self.size)
             return
         loader: DataLoader[Any] = DataLoader(
             _Files(self.files, self.size),
@@ -97,6 +100,12 @@ def _rows(pixels: Tensor, rows: Tensor) -> Tensor:
     return flat.view(torch.int64)[rows].view(torch.uint8).view(-1, *pixels.shape[1:])
 
 
+def _resized(batch: Tensor, size: int) -> Tensor:
+    """Larger pictures at the size that is asked for, smoothed as files are when they are decoded to it."""
+    smaller = F.interpolate(batch.float(), (size, size), mode="bilinear", antialias=True)
+    return smaller.round().clamp(0, 255).to(torch.uint8)
+
+
 class _Files(Dataset[Any]):
     """Image files, decoded one by one in the loader's worker processes."""
 
@@ -129,7 +138,8 @@ def open_images(
 ) -> dict[str, Images]:
     """The images of each split, as near to the network as they fit: on the device, in memory, or as files.
 
-    `size` is what files are decoded to; a pack has its own size, which must be at least `smallest`.
+    `size` is what files are decoded to and the images of a larger pack are made to; a smaller pack gives its
+    own, which must be at least `smallest`.
     """
     labels = {split: manifest.labels(split) for split in splits}
     if manifest.pack is not None:
@@ -143,7 +153,7 @@ def open_images(
         if _fits(pixels.nbytes, device):
             pixels, home = pixels.to(device), "a pack resident on the GPU"
         return {
-            split: Images(pack.size, labels[split], manifest.positions(split), pixels, home=home)
+            split: Images(min(size, pack.size), labels[split], manifest.positions(split), pixels, home=home)
             for split in splits
         }
     if size < smallest:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from oltr.data.folders import read_folder
+from oltr.data.folders import Flat, read_folder
 from oltr.data.lists import find_lists, read_lists
 from oltr.data.manifest import Manifest
 from oltr.data.validate import as_text
@@ -15,17 +15,17 @@ from oltr.errors import UserError
 
 FORMS = (
     "a manifest (.csv or .parquet), a folder of class folders, a folder with train/ val/ test/ open/, "
-    "or a folder with lists *_train.txt, *_test.txt"
+    "a folder with lists *_train.txt, *_test.txt, or a pack (.pack)"
 )
 
 
 def read_source(
-    source: str | Path, root: str | Path | None = None, seed: int = 0, make_split: bool = True
+    source: str | Path, root: str | Path | None = None, seed: int = 0, flat: Flat = "split"
 ) -> Manifest:
     """The manifest behind a source.
 
-    `root` overrides where a manifest's or a list's paths start. `seed` fixes the split of a flat folder;
-    with `make_split=False` all its images stay in train.
+    `root` overrides where a manifest's or a list's paths start. `seed` fixes the split of a folder
+    without splits; with `flat="train"` or `"test"` all its known images are in that one.
     """
     source = Path(source).expanduser()
     if not source.exists():
@@ -53,7 +53,7 @@ def read_source(
             "A folder of images is its own root.",
             "leave --root out",
         )
-    return read_folder(source, seed, make_split)
+    return read_folder(source, seed, flat)
 
 
 def read_manifest(path: Path, root: str | Path | None = None) -> Manifest:

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from oltr.config import RunConfig
+from oltr.config import RunConfig, build
 from oltr.engine.limits import check_limits
 from oltr.errors import UserError
 from oltr.recipes import merge, resolve, with_epochs
@@ -30,14 +30,16 @@ def configure(
     for name, value in (("backbone", backbone), ("weights", weights)):
         if value is not None:
             values[name] = value
+    changed: dict[str, Any] = {}
     for change in changes:
-        values = merge(values, parse_change(change))
-    config = resolve(recipe, method, values)
+        changed = merge(changed, parse_change(change))
+    config = resolve(recipe, method, merge(values, changed))
     if image_size is not None:
         config = _at_size(config, image_size)
     if epochs:
         config = with_epochs(config, tuple(epochs))
-    return _checked(config)
+    # What was set by name stays, where the size or the epochs would have moved it in proportion.
+    return _checked(build(RunConfig, merge(dataclasses.asdict(config), changed)))
 
 
 def parse_change(text: str) -> dict[str, Any]:
@@ -67,11 +69,8 @@ def _at_size(config: RunConfig, image_size: int) -> RunConfig:
 
 def _checked(config: RunConfig) -> RunConfig:
     """Fail early, with the name in question, rather than after the images are read."""
-    import timm
-
     from oltr.methods import METHODS
-    from oltr.nn import backbone  # noqa: F401  (registers our own)
-    from oltr.registry import unknown_name
+    from oltr.nn.backbone import check_backbone
 
     check_limits(config)
     method = METHODS[config.method]
@@ -82,6 +81,5 @@ def _checked(config: RunConfig) -> RunConfig:
             "All that it does differently happens there.",
             "the recipe's stage2, or another method",
         )
-    if not timm.is_model(config.backbone):
-        raise unknown_name("backbone", config.backbone, timm.list_models())
+    check_backbone(config.backbone, config.weights)
     return config

@@ -9,7 +9,7 @@ from oltr.data.manifest import Manifest
 from oltr.engine.console import Console
 from oltr.engine.prepare_score import named_score, prepared_score
 from oltr.engine.run_folder import RunFolder
-from oltr.engine.run_outputs import SPLITS, kept_outputs
+from oltr.engine.run_outputs import kept_outputs
 from oltr.evaluation.outputs import Outputs
 from oltr.openset import Score
 from oltr.openset.threshold import check_choice, settle_threshold
@@ -18,13 +18,11 @@ UNKNOWN_RATE = 0.05  # of a run that was saved without a choice
 
 
 class Decision(NamedTuple):
-    """A score ready for use, its threshold, and the outputs it was settled on."""
+    """A score ready for use, and its threshold."""
 
     score: Score
     threshold: float
     unknown_rate: float | None  # that the threshold meets on validation images; None: it was given, or fixed
-    outputs: Mapping[str, Outputs]  # those kept of val, test and open
-    read: Mapping[str, Outputs]  # those of them that the score reads
 
 
 def settle_decision(
@@ -37,7 +35,8 @@ def settle_decision(
 ) -> Decision:
     """What is given; else what the run was saved with; else an unknown rate of 5 %, where there are
     validation outputs to meet it on."""
-    saved, outputs = folder.run().get("decision", {}), kept_outputs(folder, SPLITS)
+    saved = folder.run().get("decision", {})
+    outputs = kept_outputs(folder, ["val"]) if threshold is None else {}
     if threshold is None and unknown_rate is None and outputs.get("val"):
         unknown_rate = saved.get("unknown_rate", UNKNOWN_RATE)
     name = score or saved.get("score")
@@ -57,4 +56,4 @@ def decide_by(
     check_choice(named_score(folder, score), threshold, unknown_rate)  # before images are read for hours
     chosen, read = prepared_score(folder, score, outputs, manifest, console)
     line = settle_threshold(chosen, read.get("val"), threshold, unknown_rate)
-    return Decision(chosen, line, unknown_rate, outputs, read)
+    return Decision(chosen, line, unknown_rate)

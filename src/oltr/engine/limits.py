@@ -36,6 +36,15 @@ def check_limits(config: RunConfig) -> None:
         stage = config.stage(number)
         for name, (least, most) in _STAGE_LIMITS.items():
             within(f"stage{number}.{name}", getattr(stage, name), least, most)
+        for at, factor in stage.drops.items():
+            within(f"An epoch in stage{number}.drops", at, 0)
+            within(f"stage{number}.drops at epoch {at}", factor, 0)
+        if 0 < stage.epochs < stage.warmup_epochs:
+            raise UserError(
+                f"stage{number}.warmup_epochs is {stage.warmup_epochs}, but the stage has {stage.epochs}.",
+                "It would never reach its learning rate.",
+                f"--set stage{number}.warmup_epochs={stage.epochs} or fewer",
+            )
         for role in stage.frozen:
             if role not in ROLES:
                 raise unknown_name(f"role in stage{number}.frozen", role, ROLES)

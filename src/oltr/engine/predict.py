@@ -52,6 +52,15 @@ def image_paths(images: Iterable[str | Path] | str | Path) -> list[Path]:
     return paths
 
 
+def checked_name(path: Path) -> Path:
+    """The path, refused where it could be neither printed nor written into a table."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise UserError(f"The name {str(path)!a} is not valid UTF-8.", try_this="rename it") from None
+    return path
+
+
 def predict(
     network: Network,
     config: RunConfig,
@@ -65,6 +74,7 @@ def predict(
     def judge(pixels: list[np.ndarray]) -> Iterator[dict[str, Any]]:
         return _judge(network, config, classes, np.stack(pixels), score, threshold)
 
+    paths = [checked_name(path) for path in paths]
     rows: list[dict[str, Any]] = []
     with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as threads:
         for start in range(0, len(paths), AT_A_TIME):

@@ -114,7 +114,11 @@ def _changed_outputs(
     """Outputs of the same images after the score has changed them."""
     change = view_change(score, folder.config().data)
     if manifest is not None and not _same_data(folder, manifest):
-        return read_outputs(folder, manifest, list(outputs), console, change)
+        there = [split for split in outputs if manifest.sizes()[split]]
+        own = {split: part for split, part in outputs.items() if split not in there}
+        return read_outputs(folder, manifest, there, console, change) | _changed_outputs(
+            folder, score, own, None, console
+        )
     place = f"odin-T{score.temperature:g}-e{score.noise:g}"
     changed = kept_outputs(folder, list(outputs), place)
     if missing := [split for split in outputs if split not in changed]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import torch
 
@@ -12,11 +13,12 @@ from oltr.data.manifest import Manifest
 from oltr.data.opened import Images, open_images
 from oltr.data.sources import read_source
 from oltr.data.store import open_pack
+from oltr.data.wording import count
 from oltr.engine.console import Console
 from oltr.engine.infer import ViewChange
 from oltr.engine.options import FitOptions
 from oltr.engine.run_folder import RunFolder
-from oltr.engine.run_outputs import SPLITS, best_device, collect, load_network
+from oltr.engine.run_outputs import SPLITS, best_device, collect, kept_outputs, load_network
 from oltr.errors import UserError
 from oltr.evaluation.outputs import Outputs
 
@@ -30,11 +32,25 @@ def outputs_on(folder: RunFolder, manifest: Manifest, console: Console) -> dict[
     strangers = sorted({*manifest.rows("test")["label"], *manifest.rows("val")["label"]} - set(names))
     if strangers:
         raise UserError(
-            f"{len(strangers)} of the source's classes are not among the run's.",
+            f"{count(len(strangers), 'class')} of the source {'is' if len(strangers) == 1 else 'are'} "
+            "not among the run's.",
             f"The first: {', '.join(strangers[:5])}",
             "move their images to the open split",
         )
-    return read_outputs(folder, manifest, splits, console)
+    # Without validation images of its own a threshold is chosen on the run's.
+    return kept_outputs(folder, ["val"]) | read_outputs(folder, manifest, splits, console)
+
+
+def source_to_measure(folder: RunFolder, source: str | Path, root: str | Path | None = None) -> Manifest:
+    """The images of a source that a run is to be measured on.
+
+    Of a folder without splits these are all, unless the run learned from that very folder: then its own split
+    holds, and only the test part counts.
+    """
+    manifest, own = read_source(source, root), folder.run()["data"]["fingerprint"]
+    if not Path(source).expanduser().is_dir() or manifest.fingerprint() == own:
+        return manifest
+    return read_source(source, root, flat="test")
 
 
 def own_manifest(folder: RunFolder) -> Manifest:
@@ -44,7 +60,7 @@ def own_manifest(folder: RunFolder) -> Manifest:
     try:
         if not source:
             raise UserError("run.yaml does not tell where they are.")
-        manifest = read_source(source)
+        manifest = read_source(source, run.get("root"))
         if manifest.fingerprint() != run["data"]["fingerprint"]:
             raise UserError(f"{source} holds other images now.")
     except UserError as problem:
@@ -94,7 +110,7 @@ def images_for(
     config: RunConfig, manifest: Manifest, splits: Sequence[str], console: Console
 ) -> dict[str, Images]:
     """The images of those splits, open for reading at the size the run learned from."""
-    if manifest.pack is not None and (size := open_pack(manifest.pack).size) != config.data.stored_size:
+    if manifest.pack is not None and (size := open_pack(manifest.pack).size) < config.data.stored_size:
         raise UserError(
             f"{manifest.pack} holds images of {size} px, the run learned from {config.data.stored_size} px.",
             try_this=f"oltr data pack SOURCE --size {config.data.stored_size}",

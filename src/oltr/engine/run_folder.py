@@ -69,7 +69,7 @@ class RunFolder:
         self._write_yaml(
             {
                 "config": dataclasses.asdict(config),
-                "source": source,
+                **_place(source, manifest),
                 "data": {"fingerprint": manifest.fingerprint(), "images": manifest.sizes()},
                 "versions": versions(),
                 "hardware": hardware(device),
@@ -200,6 +200,16 @@ def hardware(device: torch.device | None = None) -> str:
     if kind == "cuda":
         return torch.cuda.get_device_name(device)
     return f"{platform.machine()} CPU, {torch.get_num_threads()} threads"
+
+
+def _place(source: str, manifest: Manifest) -> dict[str, str]:
+    """Where the images are, for whoever reads them from another folder: the source, and where paths start."""
+    if not source:
+        return {"source": ""}
+    path = Path(source).expanduser().absolute()
+    usual = path if path.is_dir() else path.parent
+    elsewhere = manifest.pack is None and manifest.root != usual
+    return {"source": str(path)} | ({"root": str(manifest.root)} if elsewhere else {})
 
 
 def differences(old: dict[str, Any], new: dict[str, Any], place: str = "") -> list[str]:

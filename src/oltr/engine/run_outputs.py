@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import torch
 
@@ -11,6 +12,7 @@ from oltr.data.augment import Augment
 from oltr.data.opened import Images
 from oltr.engine.build import build_method, build_network
 from oltr.engine.console import Console, process_rank
+from oltr.engine.incomplete import MADE_ANEW, RESUME, check_finished, no_test_outputs
 from oltr.engine.infer import ViewChange, collect_outputs
 from oltr.engine.run_folder import RunFolder
 from oltr.errors import UserError
@@ -27,10 +29,11 @@ def best_device() -> torch.device:
 
 def load_network(folder: RunFolder) -> Network:
     """The trained network of a run."""
+    check_finished(folder)
     config, counts = folder.config(), [entry["train_count"] for entry in folder.classes()]
     method = build_method(config, torch.tensor(counts))
     network = build_network(config, method, config.num_stages)
-    weights = folder.load_weights(folder.model)
+    weights = _trained_weights(folder)
     try:
         network.load_state_dict(weights)
     except RuntimeError as problem:  # e.g. a run of an earlier version
@@ -40,6 +43,17 @@ def load_network(folder: RunFolder) -> Network:
             "train the run again",
         ) from None
     return network.eval()
+
+
+def _trained_weights(folder: RunFolder) -> dict[str, torch.Tensor]:
+    """Those of a finished run, which its last checkpoint can give again."""
+    anew = f"{RESUME}, which writes it anew"
+    if not folder.model.is_file():
+        raise UserError(f"{folder.model} is missing.", try_this=anew)
+    try:
+        return folder.load_weights(folder.model)
+    except UserError as problem:
+        raise UserError(problem.what, problem.why, anew) from None
 
 
 def collect(
@@ -80,17 +94,23 @@ def save_outputs(folder: RunFolder, outputs: Mapping[str, Outputs], place: str =
 def kept_outputs(folder: RunFolder, splits: Sequence[str], place: str = "") -> dict[str, Outputs]:
     """Those of the splits whose outputs `save_outputs` kept."""
     files = {split: folder.outputs / place / f"{split}.safetensors" for split in splits}
-    return {split: Outputs.load(file) for split, file in files.items() if file.is_file()}
+    return {split: _kept(file, split, place) for split, file in files.items() if file.is_file()}
+
+
+def _kept(file: Path, split: str, place: str) -> Outputs:
+    try:
+        return Outputs.load(file)
+    except UserError as problem:
+        # Training makes none but these; the others are made when a score needs them.
+        trained = split in SPLITS and not place
+        hint = MADE_ANEW if trained else f"delete {file}, and it is made anew when it is needed"
+        raise UserError(problem.what, problem.why, hint) from None
 
 
 def cached_outputs(folder: RunFolder) -> dict[str, Outputs]:
     """The kept outputs of the evaluation splits, of which test must be there."""
+    check_finished(folder)
     outputs = kept_outputs(folder, SPLITS)
     if "test" not in outputs:
-        folder.run()  # says so if this is no run at all
-        raise UserError(
-            f"{folder.path} has no outputs of test images.",
-            "They are made when training ends.",
-            f"oltr evaluate {folder.path} --source SOURCE",
-        )
+        raise no_test_outputs(folder)
     return outputs

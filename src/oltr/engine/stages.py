@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from oltr.engine.checkpoint import CheckpointWriter, Snapshot, write_state
 from oltr.engine.console import Console, process_rank
 from oltr.engine.infer import class_means, collect_outputs
 from oltr.engine.options import FitOptions
-from oltr.engine.run_folder import RunFolder
+from oltr.engine.run_folder import RunFolder, differences, plain_values
 from oltr.engine.task import Task
 from oltr.engine.trainer import make_trainer
 from oltr.errors import UserError
@@ -92,13 +93,18 @@ class Stages:
         assert self.options.stage1_from is not None
         other = RunFolder(self.options.stage1_from)
         theirs, ours = other.config(), self.config
-        wrong = [name for name in STAGE1_SETTINGS if getattr(theirs, name) != getattr(ours, name)]
-        if build_method(theirs, self.method.train_counts).first_stage != self.method.first_stage:
-            wrong.append("method")
+        wrong = differences(_stage1_settings(theirs), _stage1_settings(ours))
+        kind = build_method(theirs, self.method.train_counts).first_stage
+        if kind != self.method.first_stage:
+            wrong.append(f"the method's first stage: {kind} → {self.method.first_stage}")
         if process_rank() == 0 and other.run()["data"] != self.folder.run()["data"]:
-            wrong.append("images")
+            wrong.append("the images")
         if wrong:
-            raise UserError(f"Stage 1 of {other.path} cannot be shared.", f"Different: {', '.join(wrong)}.")
+            raise UserError(
+                f"Stage 1 of {other.path} cannot be shared, for this run differs from it:",
+                "\n".join(f"  {line}" for line in wrong),
+                "the settings and images of that run, or no --stage1-from",
+            )
         weights = other.stage_weights(1)
         if not weights.is_file():
             raise UserError(f"Stage 1 of {other.path} is not finished.", try_this="finish it with --resume")
@@ -249,3 +255,8 @@ class Stages:
             f"stage {number}: {count(stage.epochs, 'epoch')} of {len(order) // batch} × {batch} images, "
             f"{stage.sampler} sampling: {int(shown.min())} to {int(shown.max())} images per class and epoch"
         )
+
+
+def _stage1_settings(config: RunConfig) -> dict[str, Any]:
+    every = plain_values(dataclasses.asdict(config))
+    return {name: every[name] for name in STAGE1_SETTINGS}

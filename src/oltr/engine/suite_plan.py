@@ -19,6 +19,7 @@ from oltr.engine.run_folder import RunFolder
 from oltr.engine.stages import STAGE1_SETTINGS
 from oltr.engine.suite_file import Suite, SuiteRow
 from oltr.errors import UserError
+from oltr.recipes import with_epochs
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,8 +82,8 @@ def plan_runs(suite: Suite, seeds: int, epochs: Sequence[int] = (), changes: Seq
             # The row's changes are what it is about, so they come last.
             config = configure(suite.recipe, method, seed=seed, changes=(*changes, *own))
             if epochs:
-                divided = _divided(config, epochs)
-                config = configure(suite.recipe, method, seed=seed, changes=(*changes, *own), epochs=divided)
+                # Here --epochs shortens whatever a row has set.
+                config = with_epochs(config, _divided(config, epochs))
             runs.append(Run(method, own, config))
     return runs
 

@@ -37,10 +37,12 @@ def side_by_side(
                     waiting.remove(run)
                     process, answer = _start(work, job)
                     going[process] = run, answer
-            wait([process.sentinel for process in going], AGAIN)
-            for process in [process for process in going if not process.is_alive()]:
+            # By its answer, not by its end: with a long one it is stuck until somebody reads.
+            wait([answer for _, answer in going.values()], AGAIN)
+            over = [each for each, (_, answer) in going.items() if answer.poll() or not each.is_alive()]
+            for process in over:
                 run, answer = going.pop(process)
-                yield run, _answer(answer, process.exitcode)
+                yield run, _answer(answer, process)
     finally:
         for process in going:
             if process.pid is not None and process.is_alive():
@@ -81,12 +83,16 @@ def _end_with_starter() -> None:
         os.kill(os.getpid(), signal.SIGINT)
 
 
-def _answer(answer: Connection, code: int | None) -> str | None:
-    """What a process that has ended sent, or how it ended if it sent nothing."""
+def _answer(answer: Connection, process: Any) -> str | None:
+    """What a process sent, or how it ended if it sent nothing; either way it has ended then."""
     try:
-        return answer.recv()
-    except EOFError:
+        if answer.poll():
+            return answer.recv()
+    except (EOFError, OSError):  # it ended before, or amid, its answer
         pass
+    finally:
+        process.join()
+    code = process.exitcode
     if code is not None and code < 0:
         return f"its process was ended by {signal.Signals(-code).name}; was there enough memory?"
     return f"its process ended with exit code {code}"

@@ -17,6 +17,8 @@ from oltr.errors import UserError
 from oltr.evaluation.seeds import SeedRow
 from oltr.recipes import load_recipe
 
+LETTERS = 400  # of a failure; some name every file
+
 
 class Results:
     """A suite's table so far: `rows`, one for each of the suite's, to which finished runs are added."""
@@ -84,4 +86,6 @@ class Results:
 def in_a_line(problem: BaseException) -> str:
     """A failure as a table's note has it."""
     text = " ".join(str(problem).split())
+    if len(text) > LETTERS:
+        text = f"{text[: LETTERS - 1]}…"
     return text if isinstance(problem, UserError) else f"{type(problem).__name__}: {text}"

@@ -173,9 +173,11 @@ class Task(LightningModule):
         }
         self.shot_accuracy.reset()
         self.open_f.reset()
-        for name in ("loss", "overall", "open_f"):
-            if self.row[name] is not None and self.trainer.loggers:
-                self.log(f"stage{self.number}/{name}", self.row[name])
+        if self.logger is not None:
+            # Under the epoch's number in metrics.csv: Lightning's own count begins anew with every --resume.
+            shown = [name for name in ("loss", "overall", "open_f") if self.row[name] is not None]
+            values = {f"stage{self.number}/{name}": self.row[name] for name in shown}
+            self.logger.log_metrics(values, step=self.row["epoch"])
         if self.on_epoch is not None:
             self.on_epoch(self, self.row)
 

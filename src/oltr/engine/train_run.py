@@ -13,15 +13,31 @@ from oltr.engine.evaluate_run import collect, make_report, save_outputs
 from oltr.engine.fit import fit
 from oltr.engine.options import FitOptions, training_device
 from oltr.engine.run_folder import RunFolder
+from oltr.engine.run_outputs import SPLITS, kept_outputs, load_network
+from oltr.errors import UserError
 from oltr.evaluation.report import Report
 
 
 def as_packed(config: RunConfig, manifest: Manifest) -> RunConfig:
-    """The run with a pack's own image size, since later images must be decoded to the same."""
+    """The run with the size of a pack that stores less than the recipe does; later images get the same."""
     if manifest.pack is None:
         return config
-    data = dataclasses.replace(config.data, stored_size=open_pack(manifest.pack).size)
-    return dataclasses.replace(config, data=data)
+    size = open_pack(manifest.pack).size
+    if not config.data.image_size <= size < config.data.stored_size:
+        return config
+    return dataclasses.replace(config, data=dataclasses.replace(config.data, stored_size=size))
+
+
+def _is_whole(folder: RunFolder, manifest: Manifest) -> bool:
+    """Whether a run has ended and all that it leaves can be read: then there is nothing to go on with."""
+    if not (folder.path / "run.yaml").is_file() or not folder.run()["finished"]:
+        return False
+    measured = [split for split in SPLITS if manifest.sizes()[split]]
+    try:
+        load_network(folder)
+        return folder.report.is_file() and set(kept_outputs(folder, measured)) == set(measured)
+    except UserError:
+        return False
 
 
 def train_run(
@@ -34,6 +50,9 @@ def train_run(
 ) -> Report | None:
     """Train, cache the outputs, write report.json; None without test images, and on helper processes."""
     folder, config = RunFolder(out), as_packed(config, manifest)
+    if options.resume and _is_whole(folder, manifest):
+        folder.check_same(config, manifest)
+        return None if process_rank() > 0 else Report.load(folder.report)
     network, images = fit(config, manifest, out, console, options, source)
     outputs = collect(network, images, config, training_device(options), console, options.workers)
     save_outputs(folder, outputs)

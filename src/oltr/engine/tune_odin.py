@@ -9,13 +9,13 @@ from itertools import product
 import numpy as np
 
 from oltr.data.manifest import Manifest
-from oltr.data.opened import Images
 from oltr.engine.console import Console
 from oltr.engine.options import FitOptions
 from oltr.engine.prepare_score import view_change
 from oltr.engine.read_outputs import images_for, own_manifest
 from oltr.engine.run_folder import RunFolder
 from oltr.engine.run_outputs import best_device, collect, load_network
+from oltr.engine.views import subset
 from oltr.errors import UserError
 from oltr.evaluation.detection import detection_error
 from oltr.evaluation.outputs import Outputs
@@ -69,7 +69,7 @@ def tune_odin(
     opened = images_for(config, manifest, ("val", "open"), console)
     known = random.permutation(sizes["val"])[:images]
     held_out = random.permutation(sizes["open"])[: min(images, sizes["open"] // 2)]
-    some = {"val": _some(opened["val"], known), "open": _some(opened["open"], held_out)}
+    some = {"val": subset(opened["val"], known), "open": subset(opened["open"], held_out)}
     network, errors = load_network(folder), {}
     for score in (Odin(temperature, noise) for temperature, noise in product(temperatures, noises)):
         change = view_change(score, config.data)
@@ -79,10 +79,3 @@ def tune_odin(
         errors[score] = detection_error(score.unknown_score(said["val"]), score.unknown_score(said["open"]))
     best = min(errors, key=lambda score: errors[score])
     return TunedOdin(best, errors[best], np.sort(held_out))
-
-
-def _some(images: Images, numbers: np.ndarray) -> Images:
-    """The images of those numbers."""
-    rows = None if images.rows is None else images.rows[numbers]
-    files = [images.files[number] for number in numbers] if images.files else ()
-    return dataclasses.replace(images, labels=images.labels[numbers], rows=rows, files=files)

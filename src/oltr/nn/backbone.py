@@ -16,6 +16,8 @@ from oltr.nn import resnet10, resnet32_cifar  # noqa: F401  (registers them with
 from oltr.nn.layout import to_map
 from oltr.registry import unknown_name
 
+NO_WEIGHTS = "It is damaged, of another format, or holds more than tensors, numbers and text."
+
 
 class Backbone(nn.Module):
     """f = backbone(images): B×3×S×S → B×C×H×W, whatever layout the network itself uses.
@@ -26,6 +28,7 @@ class Backbone(nn.Module):
 
     def __init__(self, name: str, image_size: int, weights: str | None = None):
         super().__init__()
+        check_backbone(name, weights)
         self.net = _create(name, image_size, pretrained=weights == "pretrained")
         self.pretrained = weights is not None
         if weights not in (None, "pretrained"):
@@ -79,20 +82,35 @@ class Backbone(nn.Module):
         return int(height), int(width)
 
 
-def _create(name: str, image_size: int, pretrained: bool) -> Any:
+def check_backbone(name: str, weights: str | None) -> None:
+    """Refuse a network or weights that are not there, without making, reading or downloading any."""
+    card = _card(name)
+    if weights == "pretrained" and not (card and card.has_weights):
+        raise UserError(
+            f"There are no pretrained weights for {name}.",
+            try_this="--backbone resnet50 --weights pretrained, or leave out --weights",
+        )
+    if weights not in (None, "pretrained") and not Path(str(weights)).is_file():
+        raise UserError(
+            f"There is no weight file {weights}.", try_this="a .safetensors or .pth file, or `pretrained`"
+        )
+
+
+def _card(name: str) -> Any:
+    """What timm knows of a network's pretrained weights and input size; None where it knows nothing."""
     if not timm.is_model(name):
         raise unknown_name("backbone", name, timm.list_models())
-    architecture = name.split(".")[0]
     try:
-        card = timm.models.get_pretrained_cfg(name)
+        return timm.models.get_pretrained_cfg(name)
     except RuntimeError:  # the network exists, but not the tag after the dot
-        tagged = timm.list_models(f"{architecture}.*", include_tags=True)
+        tagged = timm.list_models(f"{name.split('.')[0]}.*", include_tags=True)
         raise unknown_name("backbone", name, tagged) from None
-    fixed_size, has_weights = (card.fixed_input_size, card.has_weights) if card else (False, False)
-    takes_size = fixed_size or architecture in ("resnet10", "resnet10_half")
+
+
+def _create(name: str, image_size: int, pretrained: bool) -> Any:
+    card = _card(name)
+    takes_size = (card and card.fixed_input_size) or name.split(".")[0] in ("resnet10", "resnet10_half")
     size: dict[str, Any] = {"img_size": image_size} if takes_size else {}
-    if pretrained and not has_weights:
-        raise UserError(f"There are no pretrained weights for {name}.", try_this="leave out --weights")
     try:
         return timm.create_model(name, pretrained=pretrained, num_classes=0, global_pool="", **size)
     except (TypeError, AssertionError):  # a few networks fix their pooling
@@ -107,10 +125,6 @@ def _create(name: str, image_size: int, pretrained: bool) -> Any:
 
 def load_weights(net: nn.Module, path: Path) -> None:
     """Fill `net` from a weight file, ignoring the file's classifier and the prefixes that trainers add."""
-    if not path.is_file():
-        raise UserError(
-            f"There is no weight file {path}.", try_this="a .safetensors or .pth file, or `pretrained`"
-        )
     try:
         if path.suffix == ".safetensors":
             from safetensors.torch import load_file
@@ -119,7 +133,9 @@ def load_weights(net: nn.Module, path: Path) -> None:
         else:
             state = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as problem:  # any of a dozen kinds, all meaning the same to the user
-        raise UserError(f"{path} could not be read as weights.", str(problem).partition("\n")[0]) from problem
+        # PyTorch's own words advise to load whatever a file holds, which may run programs hidden in it.
+        reason = f"{problem.strerror}." if isinstance(problem, OSError) and problem.strerror else NO_WEIGHTS
+        raise UserError(f"{path} could not be read as weights.", reason) from problem
     for wrapper in ("state_dict", "model"):
         inner = state.get(wrapper) if isinstance(state, Mapping) else None
         state = inner if isinstance(inner, Mapping) else state

@@ -41,6 +41,8 @@ def recipe_names() -> list[str]:
 def load_recipe(name: str) -> Recipe:
     """A recipe by its name, or from a YAML file of the user's own."""
     path = Path(name) if name.endswith((".yaml", ".yml")) else HOME / f"{name}.yaml"
+    if not path.is_file() and path.parent != HOME:
+        raise UserError(f"There is no file {name}.", try_this="a YAML file, or a name of `oltr recipes`")
     if not path.is_file():
         raise unknown_name("recipe", name, recipe_names())
     values = read_entries(path)
@@ -71,7 +73,11 @@ def resolve(recipe: str, method: str, changes: Mapping[str, Any] | None = None) 
 def with_epochs(config: RunConfig, epochs: tuple[int, ...]) -> RunConfig:
     """The run with `--epochs FIRST [SECOND]`, learning-rate drops moved in proportion."""
     if any(e < 0 for e in epochs) or not any(epochs):
-        raise UserError(f"--epochs {' '.join(map(str, epochs))} trains nothing.")
+        usual = " ".join(str(config.stage(number + 1).epochs) for number in range(config.num_stages))
+        raise UserError(
+            f"--epochs {' '.join(map(str, epochs))} trains nothing.",
+            try_this=f"--epochs {usual}, which is what there is without it",
+        )
     if len(epochs) > config.num_stages:
         raise UserError(
             f"--epochs has {len(epochs)} numbers, but {config.method} under recipe {config.recipe} has "
