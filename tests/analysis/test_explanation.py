@@ -88,7 +88,7 @@ def test_every_missing_part_says_why():
     data = told.to_dict()
     assert data["nearest"] == {"missing": "no nearest"}
     assert data["decision"]["less_familiar"] == {"missing": "no place"}
-    assert "softmax 0.05 is below the threshold 0.1" in said and "5 % of the known validation images" in said
+    assert "softmax 0.05 is below the threshold 0.1" in said and "at most 5 % of the known" in said
 
 
 def test_odd_names_are_drawn_as_they_are(tmp_path):

@@ -33,6 +33,12 @@ def test_counts_by_hand():
         "few": [0, 0, 0, 1],
         "open": [0, 0, 0, 2],
     }
+    words = [axes.texts[0].get_text() for axes in score_histogram_figure({"run": run}).axes]
+    assert [text.split("\n")[0] for text in words] == [
+        "many-shot: 3 images",
+        "few-shot: 1 image",
+        "open: 2 images",
+    ]
     assert run.medians == {"many": 0.0, "few": 3.0, "open": 3.5}
     np.testing.assert_allclose(run.edges, [0, 1, 2, 3, 4], atol=0.02)  # but for the share left beyond
 

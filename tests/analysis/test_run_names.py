@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
+from oltr.analysis.calibration import calibration, calibration_figure
+from oltr.analysis.open_classes_sweep import open_classes_sweep, open_classes_sweep_figure
 from oltr.analysis.oscr import oscr_curve, oscr_figure
+from oltr.analysis.risk_coverage import risk_coverage, risk_coverage_figure
 from oltr.analysis.run_names import legend_below, short_names
 from oltr.analysis.style import keep_slopes_honest, run_axes
 from oltr.analysis.threshold_sweep import threshold_sweep, threshold_sweep_figure
@@ -41,13 +46,17 @@ def test_equal_ones_are_numbered():
     assert len(set(shown("left-1-right", "left-2-right", "le…ht (1)", most=9))) == 3
 
 
+def open_classes(outputs):
+    return open_classes_sweep(outputs, [f"new {number % 3}" for number in range(len(outputs["open"]))])
+
+
 def test_the_legend_has_the_columns_that_fit():
     def columns(*labels):
         figure, axes = run_axes({"any": 0}, 6, 4)
         for label in labels:
             axes.plot([0, 1], label=label)
         axes.set(xlabel="x", ylabel="y")
-        legend_below(figure)
+        legend_below(figure, axes.lines)
         as_png(figure)
         box = figure.legends[0].get_window_extent()
         assert box.width < figure.bbox.width
@@ -57,6 +66,25 @@ def test_the_legend_has_the_columns_that_fit():
     assert columns("name-" * 6, "b") == (2, 4)
     assert columns("name-" * 10, "b", "c", "d") == (1, pytest.approx(4 + 2 * 0.17))
     assert columns("many\nlines", "b", "c", "d") == (4, 4)
+
+
+@pytest.mark.parametrize("name", ["_draft", "_child0", "a $\\frac{$ b"])
+@pytest.mark.parametrize(
+    ("numbers", "make"),
+    [
+        (calibration, calibration_figure),
+        (open_classes, open_classes_sweep_figure),
+        (oscr_curve, oscr_figure),
+        (risk_coverage, risk_coverage_figure),
+        (partial(threshold_sweep, train_counts=COUNTS), threshold_sweep_figure),
+    ],
+)
+def test_the_legend_has_a_run_of_any_name(numbers, make, name):
+    run = numbers(splits())
+    figure = make({name: run, "other": run})
+    said = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert [words.startswith(start) for words, start in zip(said, (name, "other"), strict=True)] == [True] * 2
+    as_png(figure)
 
 
 def test_long_names_do_not_make_a_figure_wider():

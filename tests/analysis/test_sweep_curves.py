@@ -83,6 +83,20 @@ def test_a_colour_for_each_system_and_a_line_for_each_measure():
     as_png(figure)
 
 
+@pytest.mark.parametrize("points", [4, 40])
+def test_no_two_of_many_systems_look_alike(points):
+    labels = [f"$_{number}$" for number in range(20)]  # no formulas
+    made = [
+        curve([[0.5] * points], label, measure) for label in labels for measure in ("overall", "f_measure")
+    ]
+    figure = sweep_figure("threshold", made)
+    lines, legend = figure.axes[0].lines, figure.legends[0].get_lines()[: len(labels)]
+    looks = [(line.get_color(), line.get_marker()) for line in lines]
+    assert len(set(looks)) == 20 and looks[::2] == looks[1::2]
+    assert [(line.get_color(), line.get_marker()) for line in legend] == looks[::2]
+    as_png(figure)
+
+
 def test_the_band_of_a_single_seed_is_that_of_its_draws():
     made = curve([[0.5, 0.5]], measure="f_measure", draw_deviation=np.array([0.0, 0.1]))
     (axes,) = sweep_figure("open", [made]).axes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from PIL import Image
 from oltr import Recognizer
 from oltr.data.store import open_pack
 from oltr.engine.run_folder import RunFolder
+from oltr.errors import UserError
 from oltr.evaluation.outputs import Outputs
 from tests.helpers.tiny import tiny_pack
 
@@ -60,7 +62,7 @@ def test_it_says_what_predict_says(oltr, run, image):
     assert answer["decision"]["threshold"] == recognizer.threshold_
     assert answer["decision"]["value"] == pytest.approx(1 - row["unknown_score"], rel=1e-6)
     assert answer["nearest"]["classes"][0]["distance"] == pytest.approx(row["reachability"], rel=1e-5)
-    picture = run / "explain" / f"{'-'.join(image.with_suffix('').parts[1:])}.png"
+    picture = run / "explain" / f"{'-'.join(image.parts[1:])}.png"
     assert answer["picture"] == str(picture) and Image.open(picture).format == "PNG"
     assert [file.name for file in picture.parent.iterdir()] == [picture.name]
 
@@ -125,9 +127,9 @@ def test_the_decision_a_run_was_saved_with(oltr, run, image):
 
 
 def test_beyond_the_threshold_it_is_unknown(oltr, run, image):
-    assert told(oltr("explain", run, image, "--threshold", "1.1", "--json"))["unknown"] is True
+    assert told(oltr("explain", run, image, "--threshold", "1", "--json"))["unknown"] is True
     assert told(oltr("explain", run, image, "--threshold", "0", "--json"))["unknown"] is False
-    assert "unknown, likeliest" in oltr("explain", run, image, "--threshold", "1.1").out
+    assert "unknown, likeliest" in oltr("explain", run, image, "--threshold", "1").out
 
 
 def test_a_method_without_memory_and_attention(oltr, trained, image, tmp_path):
@@ -172,12 +174,30 @@ def test_no_open_images_and_no_outputs(oltr, run, image):
     oltr("explain", run, image, "--unknown-rate", "0.1").refused("no validation images")
 
 
+def test_outputs_that_cannot_be_read(oltr, run, image):
+    for split in ("test", "open"):
+        (run / "outputs" / f"{split}.safetensors").write_bytes(b"cut")
+        answer = told(oltr("explain", run, image, "--json"))
+        missing = answer["decision"]["less_familiar"]["missing"]
+        assert "cannot be read" in missing and "--resume, which makes them anew" in missing
+        assert len(answer["nearest"]["classes"]) == 5 and answer["decision"]["unknown_rate"] == 0.05
+    (run / "outputs" / "val.safetensors").write_bytes(b"cut")
+    oltr("explain", run, image).refused("val.safetensors cannot be read", "--resume, which makes them anew")
+    assert oltr("explain", run, image, "--threshold", "0.3").code == 0
+
+
+def test_an_interrupted_run_is_told_to_go_on(oltr, run, image):
+    change(run, finished=False)
+    oltr("explain", run, image).refused("has not finished training", "oltr train command with --resume")
+
+
 def test_bad_input_is_refused_and_nothing_written(oltr, run, image, pack, tmp_path):
     broken = tmp_path / "broken.jpg"
     broken.write_bytes(b"no picture")
     oltr("explain", run, broken).refused("broken.jpg cannot be read", "not an image")
     oltr("explain", run, tmp_path / "nowhere.png").refused("no such file")
-    oltr("explain", run, tmp_path).refused("is a folder", "an image in it")
+    for folder in (tmp_path, ".", "..", "/", ""):
+        oltr("explain", run, folder).refused("is a folder", "an image in it")
     oltr("explain", tmp_path, image).refused("is not a run folder")
     oltr("explain", run, image, "--out", "why.gif").refused("why.gif", ".png, .svg, .pdf")
     oltr("explain", run, image, "--root", tmp_path).refused("without a --source")
@@ -190,10 +210,22 @@ def test_bad_input_is_refused_and_nothing_written(oltr, run, image, pack, tmp_pa
     oltr("explain", run, image).refused("is not whole")
 
 
-def test_images_of_one_name_in_two_folders_keep_their_pictures(oltr, run, image, tmp_path, monkeypatch):
+def test_a_name_that_is_no_utf_8(oltr, run, image, tmp_path):
+    odd = tmp_path / os.fsdecode(b"caf\xe9.png")
+    shutil.copy(image, odd)
+    oltr("explain", run, odd).refused("caf\\udce9.png' is not valid UTF-8", "rename it")
+    with pytest.raises(UserError, match="not valid UTF-8"):
+        Recognizer.load(run, verbose=False).predict(odd)
+
+
+def test_images_of_one_name_keep_their_pictures(oltr, run, image, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for camera in ("north", "south"):
-        (tmp_path / camera).mkdir()
-        shutil.copy(image, tmp_path / camera / "IMG_0001.png")
-        assert oltr("explain", run, Path(camera) / "IMG_0001.png").code == 0
-    assert sorted(f.name for f in (run / "explain").iterdir()) == ["north-IMG_0001.png", "south-IMG_0001.png"]
+    for name in ("north/IMG_0001.png", "south/IMG_0001.png", "south/IMG_0001.jpg"):
+        Path(name).parent.mkdir(exist_ok=True)
+        shutil.copy(image, name)
+        assert oltr("explain", run, name).code == 0
+    assert sorted(file.name for file in (run / "explain").iterdir()) == [
+        "north-IMG_0001.png.png",
+        "south-IMG_0001.jpg.png",
+        "south-IMG_0001.png.png",
+    ]

@@ -6,14 +6,25 @@ import json
 import shutil
 
 import pytest
+import yaml
 
+from tests.cli.conftest import QUICK
 from tests.helpers.tiny import tiny_pack
+
+RESUME = "Try: the same oltr train command with --resume"
 
 
 @pytest.fixture
 def run(trained, tmp_path):
     """A run that may be spoilt."""
     return shutil.copytree(trained["oltr"], tmp_path / "run")
+
+
+def damaged(run, name, content):
+    """Without that file, or with other content in it."""
+    (run / name).unlink()
+    if content is not None:
+        (run / name).write_bytes(content)
 
 
 def test_evaluate_rewrites_the_report(oltr, run):
@@ -105,13 +116,11 @@ def test_not_a_run(oltr, verb, tmp_path, pack):
         ("classes.json", b"[]", "classes.json cannot be read"),
         ("classes.json", None, "classes.json cannot be read"),
         ("outputs/test.safetensors", b"cut", "test.safetensors cannot be read"),
-        ("outputs/test.safetensors", None, "--source SOURCE"),
+        ("outputs/test.safetensors", None, "has no outputs of test images"),
     ],
 )
 def test_evaluate_a_damaged_run(oltr, run, name, content, answer):
-    (run / name).unlink()
-    if content is not None:
-        (run / name).write_bytes(content)
+    damaged(run, name, content)
     report = (run / "report.json").read_bytes()
     oltr("evaluate", run).refused(answer)
     assert (run / "report.json").read_bytes() == report
@@ -119,10 +128,49 @@ def test_evaluate_a_damaged_run(oltr, run, name, content, answer):
 
 @pytest.mark.parametrize(("content", "answer"), [(b"cut", "is not whole"), (None, "is missing")])
 def test_evaluate_without_a_whole_model(oltr, run, pack, content, answer):
-    (run / "model.safetensors").unlink()
-    if content is not None:
-        (run / "model.safetensors").write_bytes(content)
-    oltr("evaluate", run, "--source", pack).refused("model.safetensors", answer)
+    damaged(run, "model.safetensors", content)
+    oltr("evaluate", run, "--source", pack).refused("model.safetensors", answer, f"{RESUME}, which writes it")
+
+
+@pytest.mark.parametrize("verb", [["compare"], ["report"], ["evaluate"], ["evaluate", "--source", "{pack}"]])
+def test_an_interrupted_run_is_told_at_once_to_go_on(oltr, run, pack, verb):
+    facts = yaml.safe_load((run / "run.yaml").read_text()) | {"finished": False}
+    (run / "run.yaml").write_text(yaml.safe_dump(facts))
+    for name in ("report.json", "model.safetensors"):
+        (run / name).unlink()
+    shutil.rmtree(run / "outputs")
+    words = [word.format(pack=pack) for word in verb]
+    oltr(words[0], run, *words[1:]).refused(f"{run} has not finished training", RESUME)
+
+
+@pytest.mark.parametrize("content", [None, b"", b"cut"])
+def test_resuming_a_finished_run_mends_its_outputs_and_its_model(oltr, run, pack, content):
+    for name in ("outputs/test.safetensors", "outputs/val.safetensors", "model.safetensors"):
+        damaged(run, name, content)
+    for verb in ("evaluate", "report"):
+        oltr(verb, run).refused(f"{RESUME}, which makes them anew")
+    assert oltr("train", pack, *QUICK, "--method", "oltr", "--out", run, "--resume").code == 0
+    assert oltr("evaluate", run).code == 0
+    assert oltr("evaluate", run, "--source", pack).code == 0
+
+
+def test_kept_outputs_that_training_does_not_make_are_made_anew_once_deleted(oltr, run):
+    asked = ("evaluate", run, "--score", "knn", "--unknown-rate", "0.2")
+    kept = run / "outputs" / "train.safetensors"
+    kept.write_bytes(b"cut")
+    oltr(*asked).refused("train.safetensors cannot be read", f"delete {kept}")
+    kept.unlink()
+    assert oltr(*asked).code == 0
+
+
+def test_a_run_whose_data_had_no_test_images(oltr, run):
+    facts = yaml.safe_load((run / "run.yaml").read_text())
+    facts["data"]["images"]["test"] = 0
+    (run / "run.yaml").write_text(yaml.safe_dump(facts))
+    (run / "report.json").unlink()
+    (run / "outputs" / "test.safetensors").unlink()
+    for verb in ("evaluate", "compare", "report"):
+        oltr(verb, run).refused("Its data had no test images", f"oltr evaluate {run} --source SOURCE")
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"schema": 1}', '{"schema": 99}', None])

@@ -97,6 +97,7 @@ def test_finished_runs_serve_other_sweeps_and_keep_the_table(oltr, thresholds, m
     held = json.loads(said.out)
     assert [curve["at"] for curve in held["curves"]] == [[0.0, 1.0, 2.0]] * 3
     assert held["suite"] == "sweep-open" and held["versions"]["torch"] and len(held["runs"]) == 6
+    assert "calls at most 5.0 % of the known" in (out / "sweep-open" / "sweep.md").read_text()
     for (label, measure), curve in curves(out / "sweep-open").items():
         folder = RunFolder(out / f"{label}-1")
         report = make_report(folder, cached_outputs(folder), unknown_rate=0.05)

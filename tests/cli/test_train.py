@@ -9,9 +9,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from PIL import Image
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from tests.cli.conftest import QUICK
 from tests.helpers.pictures import class_folders, picture, write_picture
+from tests.helpers.training import stop_at
+
+LOGGED = ("loss", "overall", "open_f")
 
 
 def test_a_flat_folder(oltr, photos, tmp_path, monkeypatch):
@@ -120,14 +124,30 @@ def test_stage_one_taken_over(oltr, pack, trained, tmp_path):
     said = oltr(*command)
     assert said.code == 0 and "stage 1:" not in said.err and "stage 2:" in said.err
     shutil.rmtree(tmp_path / "run")
-    oltr(*command, "--seed", "1").refused("cannot be shared", "seed")
-    assert not (tmp_path / "run").exists()
+    for flags, told in [
+        ("--seed 1", "  seed: 0 → 1\n"),
+        ("--epochs 3 1", "  stage1.epochs: 1 → 3\n"),
+        ("--method balanced-softmax", "  the method's first stage: plain → balanced-softmax\n"),
+    ]:
+        oltr(*command, *flags.split()).refused("cannot be shared", told, "or no --stage1-from")
+        assert not (tmp_path / "run").exists()
 
 
-def test_tensorboard(oltr, pack, tmp_path):
-    said = oltr("train", pack, *QUICK, "--out", tmp_path / "run", "--tensorboard")
-    assert said.code == 0
-    assert len(list((tmp_path / "run" / "tensorboard").rglob("events.*"))) == 2
+def test_tensorboard_counts_epochs_as_the_metrics_do_also_after_an_interruption(
+    oltr, pack, tmp_path, monkeypatch
+):
+    run = tmp_path / "run"
+    command = ("train", pack, *QUICK, "--epochs", "3", "1", "--out", run, "--tensorboard")
+    stop_at(monkeypatch, 2 * 8 + 4)  # 8 steps an epoch: in the third
+    assert oltr(*command).code == 130
+    assert oltr(*command, "--resume").code == 0
+    metrics = pd.read_csv(run / "metrics.csv")
+    for stage, rows in metrics.groupby("stage"):
+        events = EventAccumulator(str(run / "tensorboard" / f"stage{stage}")).Reload()
+        assert set(events.Tags()["scalars"]) == {f"stage{stage}/{name}" for name in LOGGED}
+        for name in LOGGED:
+            logged = [(event.step, event.value) for event in events.Scalars(f"stage{stage}/{name}")]
+            assert logged == [(e, pytest.approx(v)) for e, v in zip(rows["epoch"], rows[name], strict=True)]
 
 
 @pytest.mark.parametrize("options", [(), ("--json",)])
@@ -148,5 +168,6 @@ def test_resuming_with_another_configuration(oltr, pack, trained, tmp_path):
         "stage2.lr: ", "seed: 0 → 3", "a new --out"
     )
     oltr(*command, "--method", "plain").refused("method: oltr → plain")
+    (run / "report.json").unlink()  # of a finished run nothing else is read again
     (run / "checkpoints" / "last.pt").write_bytes(b"half")
     oltr(*command).refused("last.pt cannot be read")

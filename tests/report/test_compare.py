@@ -30,12 +30,12 @@ def test_keeps_the_order_and_drops_the_same_folder(tmp_path, monkeypatch):
 def test_what_is_no_run(tmp_path):
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").touch()
-    (tmp_path / "unfinished").mkdir()
-    (tmp_path / "unfinished" / "run.yaml").touch()
+    (tmp_path / "damaged").mkdir()
+    (tmp_path / "damaged" / "run.yaml").touch()
     run(tmp_path / "demo" / "plain")
     for name, message in [
         ("none", "There is no run folder"), ("empty", "is not a run folder"), ("file", "is not a run folder"),
-        ("unfinished", "has no report.json"), ("demo", r"runs inside it: \S+demo.plain"),
+        ("damaged", "run.yaml is not whole"), ("demo", r"runs inside it: \S+demo.plain"),
     ]:  # fmt: skip
         with pytest.raises(UserError, match=message):
             load_reports([tmp_path / name])

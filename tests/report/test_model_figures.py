@@ -180,3 +180,19 @@ def test_an_explanation_with_every_part(trained, pack, tmp_path):
         output = load_network(trained)(pixels * 4 - 2)
     added = (output.concept_selector * output.memory_feature)[0]
     assert [neuron["neuron"] for neuron in said["infused"]["neurons"]] == added.topk(3).indices.tolist()
+
+
+def test_an_explanation_shows_the_training_images_that_it_names(trained, pack, tmp_path):
+    opened, file = open_pack(pack), tmp_path / "image.png"
+    pixels, table = np.asarray(opened.images), opened.manifest.table
+    Image.fromarray(pixels[opened.manifest.positions("test")[0]]).save(file)
+    told = explain(trained, file, QUIET)
+    for name, example in zip(told.nearest.names, told.nearest.examples, strict=True):
+        first = np.flatnonzero((table["split"] == "train") & (table["label"] == name))[0]
+        np.testing.assert_array_equal(example, pixels[first])
+    assert len(told.strongest) == 3
+    for neuron, strongest in told.strongest.items():
+        for strong, patch in zip(strongest, told.concepts.patches[neuron], strict=True):
+            left, top, right, bottom = strong.box
+            (place,) = np.flatnonzero(table["path"] == strong.path)
+            np.testing.assert_array_equal(patch, pixels[place][top:bottom, left:right])

@@ -19,6 +19,7 @@ from oltr.engine.run_folder import RunFolder
 from oltr.errors import UserError
 from oltr.evaluation.outputs import Outputs
 from oltr.evaluation.report import Report
+from oltr.report.page.load import load_page_runs
 from oltr.report.page.write import write_page
 from tests.report.made_run import COUNTS, made_pack, made_run
 
@@ -111,6 +112,7 @@ def test_markup_in_names_stays_text(tmp_path):
     ("sizes", "absent", "words"),
     [
         ({"unseen": 0}, {"threshold", "open-classes", "oscr"}, "not tested on unknown classes"),
+        ({"unseen": 1}, {"open-classes"}, "The open images have 1 class name"),
         ({"val": 0}, set(), "rejects almost nothing"),
         ({"val": 0, "unseen": 0}, {"threshold", "open-classes", "oscr"}, "There were no open images"),
     ],
@@ -166,11 +168,18 @@ def test_a_score_that_cannot_be_read_any_more(tmp_path):
     pack = made_pack(tmp_path / "data")
     run = made_run(tmp_path / "run", pack)
     report = Report.load(run / "report.json")
-    report["open"].update(score="knn", threshold=1.5)
+    report["open"].update(score="knn", threshold=1.5, unknown_rate=0.05)
     report.save(run / "report.json")
     pack.unlink()
     text, pictures = make(tmp_path, run)
-    assert "by a score that cannot be read now" in text and "softmax score, threshold 0.1" in text
+    assert "by a score that cannot be read now" in text
+    # What is shown is not of report.json, and what repeats that is not of the page.
+    assert "the default threshold (softmax score, threshold 0.1)" in text.lower()
+    assert "threshold of its report.json" not in text.lower() and "(report.json)" not in text
+    words = Seen(text).text.split()
+    assert words[words.index("--score") + 1] == "knn" and words[words.index("--unknown-rate") + 1] == "0.05"
+    (loaded,) = load_page_runs([run], Console(quiet=True))
+    assert loaded.report["open"]["unknown_rate"] is None
     assert "oscr" not in missing(pictures)
     assert Report.load(run / "report.json")["open"]["score"] == "knn"  # the run stays as it is
 
@@ -210,7 +219,8 @@ def test_a_report_of_other_splits(tmp_path, pack):
     run = made_run(tmp_path / "run", pack)
     edit(run, lambda data: data.pop("open"))
     text = Seen(make(tmp_path, run)[0]).text
-    assert "other numbers at open." in text and "softmax score, threshold 0.1" in text
+    assert "other numbers at open." in text
+    assert "the default threshold (softmax score, threshold 0.1)" in text.lower()
     edit(run, lambda data: data["closed"].pop("few"))
     with pytest.raises(UserError, match="not a whole report"):
         make(tmp_path, run)
@@ -247,6 +257,12 @@ def test_runs_with_and_without_open_images(tmp_path, two):
     seen = Seen(text).text
     assert "24 test images, 8 open images (first, second); 24 test images (other)" in seen
     assert "second, the best of 2 runs on the same data, reaches" in seen
+
+
+def test_runs_whose_open_images_have_no_names(tmp_path, two):
+    other = made_run(tmp_path / "other", made_pack(tmp_path / "data", unseen=1))
+    pictures = {picture.entry.name: picture for picture in make(tmp_path, *two, other)[1]}
+    assert pictures["open-classes"].note == "Without other." and pictures["oscr"].note == ""
 
 
 def test_one_baseline_for_the_table_and_the_gains(tmp_path, pack):

@@ -51,7 +51,9 @@ def test_the_command_gives_the_configuration_again(tmp_path, run):
     pack = tmp_path / "my data" / "made.pack"
     changes = ["stage1.lr=0.00001", "stage2=null", "data.mean=[0.1, 0.2, 0.3]", "stage1.drops={3: 0.5}"]
     config = configure("glyphs", "plain", backbone="test_resnet", seed=7, changes=changes, epochs=(5,))
-    RunFolder(tmp_path / "other").begin(config, open_pack(pack).manifest, str(pack), torch.device("cpu"))
+    other = RunFolder(tmp_path / "other")
+    other.begin(config, open_pack(pack).manifest, str(pack), torch.device("cpu"))
+    other.finish(12.0)
     kept = (tmp_path / "other" / "run.yaml").read_text()
     (run / "run.yaml").write_text(kept)
     found = told(run)
@@ -71,6 +73,15 @@ def test_the_threshold_is_repeated_too(run):
     report["open"]["unknown_rate"] = 0.05
     report.save(run / "report.json")
     assert "--unknown-rate 0.05" in told(run).commands[1]
+
+
+@pytest.mark.parametrize("root", ["/elsewhere/my images", None])
+def test_where_paths_start_is_repeated_if_it_is_elsewhere(run, root):
+    facts = yaml.safe_load((run / "run.yaml").read_text())
+    (run / "run.yaml").write_text(yaml.safe_dump(facts | ({"root": root} if root else {})))
+    words = shlex.split(told(run).commands[0].replace("\\\n", " "))
+    assert words[2] == facts["source"]
+    assert words[3:5] == (["--root", root] if root else ["--recipe", "glyphs"])
 
 
 def test_a_recipe_that_is_gone(run):

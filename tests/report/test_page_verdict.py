@@ -34,7 +34,7 @@ def page_run(splits, name="run", counts=(200, 50, 50, 3), data="one", decision=N
         UserError("gone"),
     )  # fmt: skip
     facts = {"data": {"fingerprint": data}, "decision": decision or {"score": "max-logit"}}
-    return PageRun(loaded, report, facts, Path(name))
+    return PageRun(loaded, report, report, facts, Path(name))
 
 
 # Right: a, b, c; wrong: d (few-shot). Margins 1 to 4; open images 0.5, 1.5, 5, 6.
@@ -57,8 +57,8 @@ def test_shares_by_hand():
     )
     assert said.more[:2] == (
         "That is by the threshold of its report.json (max-logit score, threshold 2.5).",
-        "With the threshold at which 5 % of the known validation images are called unknown, the one that "
-        "predict and explain use, it catches 50.0 % of the unknown images at 25.0 % false alarms.",
+        "With the threshold at which at most 5 % of the known validation images are called unknown, the one "
+        "that predict and explain use, it catches 50.0 % of the unknown images at 25.0 % false alarms.",
     )
     assert any("the tail is lost" in line for line in said.more)
     assert {name: value for name, value, _ in said.numbers} == {
@@ -71,12 +71,20 @@ def tiles(said):
     return {name: (value, note) for name, value, note in said.numbers}
 
 
+def test_tiles_tell_classes_that_are_in_no_mean():
+    some = outputs([0, 1, 3], [0, 1, 3], [1, 2, 3])
+    notes = {name: note for name, (_, note) in tiles(verdict([page_run({"test": some})])).items()}
+    assert notes["medium-shot"] == "2 classes, 1 without test images"
+    assert (notes["many-shot"], notes["few-shot"]) == ("1 class", "1 class")
+
+
 def test_a_threshold_that_rejects_nothing():
     run = page_run({"test": KNOWN, "open": UNSEEN, "val": VALIDATION}, threshold=-1.0)
     said = verdict([run])
     assert said.headline.endswith("it can catch 50.0 % of the unknown images at 25.0 % false alarms.")
     assert "threshold -1) catches 0.0 %" in said.more[0] and "it rejects almost nothing" in said.more[0]
-    assert tiles(said)["unknown caught"] == ("50.0 %", "max-logit score, threshold 2 (5 % of validation)")
+    rule = "max-logit score, threshold 2 (at most 5 % of validation)"
+    assert tiles(said)["unknown caught"] == ("50.0 %", rule)
     assert tiles(said)["false alarms"][0] == "25.0 %"
     blind = verdict([page_run({"test": KNOWN, "open": UNSEEN}, threshold=-1.0)])
     assert blind.headline.endswith("it catches 0.0 % of the unknown images at 0.0 % false alarms.")
@@ -114,7 +122,7 @@ def test_a_careful_threshold_that_catches_nothing_is_not_offered():
 def test_the_threshold_of_predictions_is_named_where_it_is_that(decision, rate, used):
     run = page_run({"test": KNOWN, "open": UNSEEN, "val": VALIDATION}, decision=decision, threshold=2.5)
     words = validation_rule(run).words
-    assert f"at which {rate} of the known validation images" in words
+    assert f"at which at most {rate} of the known validation images" in words
     assert words.endswith("predict and explain use") == used
 
 

@@ -74,10 +74,32 @@ def test_mixed_runs_say_which_score_and_threshold_each_used():
         "Open (a): score softmax, threshold 0.1.",
         "Open (b): not tested, there were no open images.",
         "Open (oltr, by rate): score reachability, threshold 3.142 "
-        "(calls 5.0 % of the known validation images unknown).",
+        "(calls at most 5.0 % of the known validation images unknown).",
     ]
     assert [row[0] for row in table.rows] == ["a (plain)", "b (plain)", "oltr, by rate"]
     assert table.rows[1][5:] == ["–"] * 6
+
+
+def untested(number: int):
+    """A report in which so many of the classes have no test image."""
+    report = sample_report()
+    for entry in report["per_class"][:number]:
+        entry["accuracy"] = entry["f1"] = None
+    return report
+
+
+@pytest.mark.parametrize(
+    ("missing", "notes"),
+    [
+        ((0, 0), []),
+        ((1, 1), ["1 class has no test image and is in no mean."]),
+        ((2, 2), ["2 classes have no test image and are in no mean."]),
+        ((0, 1), ["run 1: 1 class has no test image and is in no mean."]),
+    ],
+)
+def test_classes_that_are_in_no_mean(missing, notes):
+    table = comparison({f"run {number}": untested(many) for number, many in enumerate(missing)})
+    assert [note for note in table.notes if "test image" in note] == notes
 
 
 @pytest.mark.parametrize(

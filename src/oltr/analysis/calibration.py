@@ -56,5 +56,5 @@ def calibration_figure(runs: Mapping[str, Calibration]) -> Figure:
     axes.set_ylim(0, 101)
     axes.set_aspect("equal")
     clean(axes, "confidence: mean largest probability of a bin (%)", "known test images named rightly (%)")
-    legend_below(figure)
+    legend_below(figure, axes.lines[1:])  # without the diagonal
     return figure

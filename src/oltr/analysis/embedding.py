@@ -12,6 +12,7 @@ from matplotlib.lines import Line2D
 
 from oltr.analysis.run_names import short_names
 from oltr.analysis.style import OPEN_COLOUR, SHOT_COLOURS, new_figure
+from oltr.data.wording import count
 from oltr.errors import UserError
 from oltr.evaluation.outputs import Outputs
 from oltr.evaluation.shots import shot_groups
@@ -168,8 +169,7 @@ def _legend(run: Embedding) -> list[Line2D]:
     for kind, title in KINDS.items():
         labels = run.labels[run.kinds == kind]
         if len(labels):
-            classes = len(np.unique(labels))
-            of = "" if kind == "open" else f" of {classes} class{'es' * (classes > 1)}"
-            label = f"{title}: {len(labels)} image{'s' * (len(labels) > 1)}{of}"
+            of = "" if kind == "open" else f" of {count(len(np.unique(labels)), 'class')}"
+            label = f"{title}: {count(len(labels), 'image')}{of}"
             marks.append(Line2D([], [], linestyle="", marker="o", color=COLOURS[kind], label=label))
     return marks

@@ -52,7 +52,8 @@ class Verdict:
         words = f"{self.score.name} {self.value:.4g} is {side} the threshold {self.threshold:.4g}"
         if self.unknown_rate is None:
             return words
-        return f"{words}, which calls {100 * self.unknown_rate:.3g} % of the known validation images unknown"
+        rate = f"{100 * self.unknown_rate:.3g} %"
+        return f"{words}, which calls at most {rate} of the known validation images unknown"
 
 
 @dataclass(frozen=True)

@@ -101,5 +101,5 @@ def open_classes_sweep_figure(runs: Mapping[str, OpenClassesSweep]) -> Figure:
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     clean(axes, f"number of open classes{spread}", "F-measure (%)", f"at the {words}")
     keep_slopes_honest(axes)
-    legend_below(figure)
+    legend_below(figure, axes.lines)
     return figure

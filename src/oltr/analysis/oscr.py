@@ -56,5 +56,5 @@ def oscr_figure(runs: Mapping[str, OscrCurve]) -> Figure:
     axes.set_xlim(0, 100)
     axes.set_ylim(0, 100)
     clean(axes, "open images accepted (%)", "known images accepted and named rightly (%)")
-    legend_below(figure)
+    legend_below(figure, axes.lines)
     return figure

@@ -14,6 +14,7 @@ from matplotlib.lines import Line2D
 from oltr.analysis.run_names import legend_below, short_names
 from oltr.analysis.style import OPEN_COLOUR, SHOT_COLOURS, THRESHOLD_LINE, clean, new_figure
 from oltr.analysis.values import score_name, score_values, threshold_words
+from oltr.data.wording import count
 from oltr.errors import UserError
 from oltr.evaluation.outputs import Outputs
 from oltr.evaluation.shots import GROUPS, shot_groups
@@ -101,11 +102,12 @@ def _title(name: str, run: ScoreHistogram) -> str:
 
 def _draw(axes: Axes, run: ScoreHistogram, kind: str) -> None:
     colour = SHOT_COLOURS.get(kind, OPEN_COLOUR)
-    images = run.counts[kind].sum()
+    images = int(run.counts[kind].sum())
     axes.stairs(100 * run.counts[kind] / images, run.edges, fill=True, color=colour, alpha=0.75)
     axes.margins(y=0.65)  # room above the bars for the words
     axes.axvline(run.medians[kind], color="black", linewidth=1.2)
-    label = f"{kind}{'' if kind == 'open' else '-shot'}: {images:,} images\nmedian {run.medians[kind]:.3g}"
+    title = kind if kind == "open" else f"{kind}-shot"
+    label = f"{title}: {count(images, 'image')}\nmedian {run.medians[kind]:.3g}"
     ends = run.edges if run.threshold is None else np.append(run.edges, run.threshold)
     low, high, room = ends.min(), ends.max(), 0.03 * np.ptp(ends)
     axes.set_xlim(low - room, high + room)

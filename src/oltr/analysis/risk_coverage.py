@@ -51,5 +51,5 @@ def risk_coverage_figure(runs: Mapping[str, RiskCoverage]) -> Figure:
     axes.set_xlim(0, 100)
     axes.set_ylim(bottom=0)
     clean(axes, "coverage: known test images accepted (%)", "risk: accepted images named wrongly (%)")
-    legend_below(figure)
+    legend_below(figure, axes.lines)
     return figure

@@ -36,11 +36,22 @@ def short_names(runs: Mapping[str, Numbers], most: int = 40) -> dict[str, Number
     return dict(zip(short, runs.values(), strict=True))
 
 
-def legend_below(figure: Figure, handles: Sequence[Artist] | None = None) -> None:
+def legend_below(figure: Figure, marks: Sequence[Artist]) -> None:
     """A legend in as many columns as the figure's width holds; many lines make the figure taller."""
-    marks = handles or figure.axes[0].get_legend_handles_labels()[0]
-    longest = max(len(line) for mark in marks for line in str(mark.get_label()).split("\n"))
+    names = [str(mark.get_label()) for mark in marks]
+    longest = max(len(line) for name in names for line in name.split("\n"))
     columns = max(1, min(len(marks), int(figure.get_figwidth() / (MARK + LETTER * longest))))
     rows = -(-len(marks) // columns)
     figure.set_figheight(figure.get_figheight() + ROW * max(rows - ROWS, 0))
-    figure.legend(handles=marks, frameon=False, loc="outside lower center", ncols=columns, fontsize="small")
+    # Matplotlib leaves out a name that begins with an underscore, so the names are put in afterwards.
+    legend = figure.legend(
+        marks,
+        [""] * len(marks),
+        frameon=False,
+        loc="outside lower center",
+        ncols=columns,
+        fontsize="small",
+    )
+    for text, name in zip(legend.get_texts(), names, strict=True):
+        text.set_parse_math(False)  # a name with two dollar signs is no formula
+        text.set_text(name)

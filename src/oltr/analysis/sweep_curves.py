@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -24,6 +24,9 @@ AXES = {
     "longtail": "Pareto power α of the class sizes (smaller: more imbalanced)",
 }
 DRAWN: dict[str, Literal["-", "--"]] = {"overall": "-", "f_measure": "--"}  # measures that are drawn, and how
+# One for each round of the colours: kinds of lines, which tell runs apart elsewhere, tell measures here.
+MARKERS = ("o", "s", "^", "D")
+CROWDED = 30  # points from which on markers hide their line
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,12 +98,11 @@ def sweep_figure(sweep: str, curves: Sequence[Curve]) -> Figure:
     figure = new_figure(6.4, 4.4)
     axes = figure.add_subplot()
     for curve in shown:
-        colour, band = SERIES[labels.index(curve.label) % len(SERIES)], _band(curve)
-        marker = "o" if len(curve.at) < 30 else ""
+        look, band = _look(labels.index(curve.label), len(curve.at)), _band(curve)
         line = DRAWN[curve.measure] if len(measures) > 1 else "-"
-        axes.plot(curve.at, 100 * curve.mean, color=colour, linestyle=line, marker=marker, markersize=4)
+        axes.plot(curve.at, 100 * curve.mean, linestyle=line, **look)
         low, high = 100 * (curve.mean - band), 100 * (curve.mean + band)
-        axes.fill_between(curve.at, low, high, color=colour, alpha=0.15, linewidth=0)
+        axes.fill_between(curve.at, low, high, color=look["color"], alpha=0.15, linewidth=0)
     if sweep == "open":
         axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     if sweep == "longtail":
@@ -109,13 +111,21 @@ def sweep_figure(sweep: str, curves: Sequence[Curve]) -> Figure:
     title = f"at the {threshold_words(thresholds)}" if thresholds else ""
     clean(axes, AXES[sweep] + _spread_words(shown), _measure_words(measures), title)
     keep_slopes_honest(axes)
-    marks = [
-        Line2D([], [], color=SERIES[place % len(SERIES)], label=label) for place, label in enumerate(labels)
-    ]
+    points = max(len(curve.at) for curve in shown)
+    marks = [Line2D([], [], label=label, **_look(place, points)) for place, label in enumerate(labels)]
     if len(measures) > 1:
         marks += [Line2D([], [], color="black", linestyle=DRAWN[m], label=MEASURES[m]) for m in measures]
     legend_below(figure, marks)
     return figure
+
+
+def _look(place: int, points: int) -> dict[str, Any]:
+    """The colour and the marker of a system; of a crowded line a few markers, and none in the first round."""
+    around, colour = divmod(place, len(SERIES))
+    crowded = points >= CROWDED
+    marker = "" if crowded and not around else MARKERS[around % len(MARKERS)]
+    each = max(points // 10, 1) if crowded else None
+    return {"color": SERIES[colour], "marker": marker, "markersize": 4, "markevery": each}
 
 
 def _band(curve: Curve) -> np.ndarray:

@@ -134,9 +134,11 @@ def _several(runs: Mapping[str, ThresholdSweep], threshold: str) -> Figure:
     shared = len(used) == len(runs) and len(set(used)) == 1
     for place, (axes, measure) in enumerate(zip(grid, shown, strict=False)):
         axes.set_prop_cycle(RUN_STYLES)
+        marks = []
         for name, run in runs.items():
             values = run.measures.get(measure, np.full(len(run.thresholds), np.nan))
             (line,) = axes.plot(run.thresholds, 100 * values, label=name, marker=_marker(run))
+            marks.append(line)
             if run.threshold is not None and not shared:
                 top = 1 if len(runs) <= len(SERIES) else 0.15  # a fence of lines would hide the curves
                 axes.axvline(run.threshold, 0, top, color=line.get_color(), linestyle="--", linewidth=1)
@@ -150,7 +152,6 @@ def _several(runs: Mapping[str, ThresholdSweep], threshold: str) -> Figure:
     # Not a name for the whole figure: the legend below would cover it.
     grid[min(3 * rows - 2, len(shown) - 1)].set_xlabel(threshold)
     figure.supylabel("accuracy or F-measure (%)", fontsize="medium")
-    marks = list(grid[0].get_legend_handles_labels()[0])
     if used:
         whose = "used by the runs" if shared else "each in its colour"
         words = f"{threshold_words(used)}, {whose}"

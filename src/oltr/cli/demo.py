@@ -68,7 +68,8 @@ def demo(out: Path = Path("runs/demo"), seed: int = 0, epochs: Epochs = (), as_j
     remark = ": it rejects almost nothing here" if idle else ""
     print(f"Threshold 0.1 on the softmax probability, as in the paper{remark}.\n")
     print(comparison(reports).text())
-    print(f"\nThreshold that calls {UNKNOWN_RATE:.0%} of known validation images unknown (--unknown-rate).\n")
+    share = f"at most {UNKNOWN_RATE:.0%} of known validation images"
+    print(f"\nThreshold that calls {share} unknown (--unknown-rate).\n")
     print(comparison(careful).text())
     page = _write_page(out, console)
     console.say(

@@ -29,22 +29,22 @@ def explain(
         source: where the images that the run was trained on are now, if they have moved
         score: what calls an image unknown; what the run was saved with, or the method's own, unless given
         threshold: where the score divides known from unknown
-        unknown_rate: instead, choose it so that this share of known validation images is called unknown
+        unknown_rate: instead, choose it such that at most this share of validation images is called unknown
     """
     from oltr.analysis.explanation_figure import explanation_figure
     from oltr.analysis.explanation_text import explanation_text
     from oltr.analysis.save import KINDS, save_figure
     from oltr.data.sources import read_source
     from oltr.engine.console import Console
+    from oltr.engine.predict import checked_name
     from oltr.engine.run_folder import RunFolder
     from oltr.report.explain_run import explain as explained
 
     if root is not None and source is None:
         raise UserError("--root was given without a --source.", try_this="--source SOURCE --root DIR")
-    image = image.expanduser()
-    picture = out or run / "explain" / f"{_named_after(image)}.png"
-    if picture.suffix.lower() not in KINDS:  # before the work, not after it
-        raise UserError(f"--out {picture} is no name for a picture.", try_this=f"one of: {', '.join(KINDS)}")
+    image = checked_name(image.expanduser())
+    if out is not None and out.suffix.lower() not in KINDS:  # before the work, not after it
+        raise UserError(f"--out {out} is no name for a picture.", try_this=f"one of: {', '.join(KINDS)}")
     told = explained(
         RunFolder(run),
         image,
@@ -54,6 +54,7 @@ def explain(
         threshold=threshold,
         unknown_rate=unknown_rate,
     )
+    picture = out or run / "explain" / f"{_named_after(image)}.png"
     save_figure(explanation_figure(told), picture)
     if as_json:
         print_json({**told.to_dict(), "picture": str(picture)})
@@ -62,5 +63,5 @@ def explain(
 
 
 def _named_after(image: Path) -> str:
-    """All of the path as it was given: cameras give every folder an IMG_0001."""
-    return "-".join(part for part in image.with_suffix("").parts if part.strip("./\\:"))
+    """All of the path as it was given: cameras give every folder an IMG_0001, some as .jpg and .png."""
+    return "-".join(part for part in image.parts if part.strip("./\\:"))

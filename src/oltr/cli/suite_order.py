@@ -88,10 +88,11 @@ class Order:
         else:
             print(shown)
         from oltr.report.suite_files import BARS
+        from oltr.report.sweep_files import FILES
 
-        drawn = "".join(f", {name}" for name in BARS if (self.into / name).is_file())
-        kinds = ", sweep.md, sweep.csv, sweep.json, sweep.svg, sweep.png" if swept else ""
-        console.say(f"written: {self.into / 'table.md'}, table.csv, suite.json{drawn}{kinds}")
+        drawn = [name for name in BARS if (self.into / name).is_file()]
+        names = ["table.csv", "suite.json", *drawn, *(FILES if swept else ())]
+        console.say(f"written: {self.into / 'table.md'}, {', '.join(names)}")
         for line in failed:
             console.warn(f"failed: {line}")
         return 1 if failed else 0
@@ -105,4 +106,4 @@ def _rule(table: Suite) -> list[str]:
     rate = rates.pop() if len(rates) == 1 else None
     if rate is None:
         return ["Images are called unknown as in table.md."]
-    return [f"The threshold calls {100 * rate:.1f} % of the known validation images unknown."]
+    return [f"The threshold calls at most {100 * rate:.1f} % of the known validation images unknown."]

@@ -119,7 +119,7 @@ def _check(
         if part.logits.shape[1] != len(class_names):
             raise UserError(
                 f"The outputs of {split} have {part.logits.shape[1]} classes, the run {len(class_names)}.",
-                try_this="make the outputs anew from the images",
+                try_this="delete them; the same oltr train command with --resume makes them anew",
             )
         if not part.logits.isfinite().all():
             raise UserError(

@@ -64,9 +64,7 @@ class Outputs:
         except FileNotFoundError:
             raise UserError(f"There are no cached outputs at {path}.") from None
         except (SafetensorError, TypeError, ValueError) as error:
-            raise UserError(
-                f"The cached outputs {path} cannot be read.", str(error), "make them anew from the images"
-            ) from error
+            raise UserError(f"The cached outputs {path} cannot be read.", str(error)) from error
 
 
 _DIMENSIONS = {"labels": 1, "logits": 2, "features": 2, "embeddings": 2, "reachability": 1}

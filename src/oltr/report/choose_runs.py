@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import torch
 
+from oltr.data.open_names import open_class_names
 from oltr.errors import UserError
 from oltr.report.loaded_run import LoadedRun
 
@@ -48,7 +49,7 @@ def with_open(runs: Runs) -> Runs:
 
 def with_open_classes(runs: Runs) -> Runs:
     """Those of them whose data still tell the classes of these images."""
-    return [run for run in with_open(runs) if run.unseen is not None and _has_data(run)] or with_open(runs)
+    return [run for run in with_open(runs) if run.unseen is not None and _told(run)] or with_open(runs)
 
 
 def with_memory(runs: Runs) -> Runs:
@@ -82,9 +83,9 @@ def _chosen(runs: Runs, before: Runs, most: int) -> Runs:
     return [run for run in runs if run in wanted]
 
 
-def _has_data(run: LoadedRun) -> bool:
+def _told(run: LoadedRun) -> bool:
     try:
-        run.manifest()
+        open_class_names(run.manifest())
     except UserError:
         return False
     return True

@@ -36,12 +36,22 @@ def _load(folder: Path) -> Report:
     if (folder / "report.json").is_file():
         return Report.load(folder / "report.json")
     if (folder / "run.yaml").is_file():
-        raise UserError(
-            f"The run {folder} has no report.json.", "It was not evaluated yet.", f"oltr evaluate {folder}"
-        )
+        raise _no_report(folder)
     inside = sorted(str(path.parent) for path in folder.glob("*/report.json")) if folder.is_dir() else []
     raise UserError(
         f"{folder} is not a run folder.",
         "It holds neither report.json nor run.yaml.",
         f"the runs inside it: {' '.join(inside)}" if inside else "the --out folder of oltr train",
     )
+
+
+def _no_report(folder: Path) -> UserError:
+    """What to do about a run without a report."""
+    from oltr.engine.incomplete import check_finished, no_test_outputs  # loads torch
+    from oltr.engine.run_folder import RunFolder
+
+    run = RunFolder(folder)
+    check_finished(run)
+    if not (run.outputs / "test.safetensors").is_file():
+        return no_test_outputs(run)
+    return UserError(f"The run {folder} has no report.json.", try_this=f"oltr evaluate {folder}")

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from oltr.analysis.attention_maps import AttentionMaps, attention_maps
-from oltr.analysis.explanation import Candidate, Explanation, Verdict, part
+from oltr.analysis.explanation import Candidate, Explanation, Missing, Verdict, part
 from oltr.analysis.score_place import ScorePlace, score_place
 from oltr.data.augment import Augment
 from oltr.data.images import read_image
@@ -18,13 +18,14 @@ from oltr.data.manifest import Manifest
 from oltr.data.opened import Images
 from oltr.engine.console import Console
 from oltr.engine.decision import Decision, settle_decision
+from oltr.engine.incomplete import no_test_outputs
 from oltr.engine.infer import ViewChange, collect_outputs
 from oltr.engine.precision import autocast
 from oltr.engine.predict import predict
-from oltr.engine.prepare_score import view_change
+from oltr.engine.prepare_score import prepared_score, view_change
 from oltr.engine.read_outputs import own_manifest
 from oltr.engine.run_folder import RunFolder
-from oltr.engine.run_outputs import best_device, cached_outputs, load_network
+from oltr.engine.run_outputs import best_device, kept_outputs, load_network
 from oltr.engine.views import pictures_of, views_of
 from oltr.errors import UserError
 from oltr.evaluation.outputs import Outputs
@@ -136,16 +137,19 @@ def _verdict(run: OpenRun, image: Path, seen: _Seen, decision: Decision) -> Verd
 
 
 def _place(run: OpenRun, seen: _Seen, decision: Decision) -> ScorePlace:
-    if "test" not in decision.outputs:
-        cached_outputs(run.folder)  # says what is missing
+    outputs = kept_outputs(run.folder, ("test", "open"))
+    if "test" not in outputs:
+        raise no_test_outputs(run.folder)
+    manifest = None if isinstance(run.manifest, Missing) else run.manifest
+    ready = prepared_score(run.folder, decision.score, outputs, manifest, run.console)
     return score_place(
-        decision.outputs,
+        outputs,
         run.counts,
         decision.score,
         float(decision.score.value(seen.read)[0]),
         decision.threshold,
         shots=run.config.shots,
-        read=decision.read,
+        read=ready.outputs,
     )
 
 

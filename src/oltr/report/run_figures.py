@@ -21,6 +21,7 @@ from oltr.analysis.reachability import score_histogram, score_histogram_figure
 from oltr.analysis.risk_coverage import risk_coverage, risk_coverage_figure
 from oltr.analysis.spectrum import spectrum, spectrum_figure
 from oltr.analysis.threshold_sweep import threshold_sweep, threshold_sweep_figure
+from oltr.data.open_names import open_class_names
 from oltr.errors import UserError
 from oltr.report.choose_runs import Runs, best_first, has_meta_embedding
 from oltr.report.loaded_run import LoadedRun
@@ -157,7 +158,7 @@ def open_classes(run: LoadedRun) -> list[str]:
     """The class of each open image, which only the run's data know."""
     if run.unseen is None:
         raise UserError("There are no open images.", try_this="data with images in the split open")
-    return run.manifest().rows("open")["label"].tolist()
+    return open_class_names(run.manifest())
 
 
 def _of_the_first_that_can(runs: Runs, of: Callable[[RunNetwork], Figure], images: bool = True) -> Figure:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -103,7 +103,7 @@ def comparison(reports: Mapping[str, Report], over: str | None = None) -> Table:
     groups = [("", ["method"])]
     for part in dict.fromkeys(column.part for column in columns):
         groups.append((part, [column.title for column in columns if column.part == part]))
-    notes = [_legend(columns), *_open_notes(reports), *_other_notes(reports)]
+    notes = [_legend(columns), *_untested_notes(reports), *_open_notes(reports), *_other_notes(reports)]
     return Table(_title(reports), groups, rows, notes)
 
 
@@ -141,11 +141,31 @@ def _legend(columns: Sequence[_Column]) -> str:
     return legend + ("; F 2019: as printed in the paper." if "f_measure_2019" in keys else ".")
 
 
+def _untested_notes(reports: Mapping[str, Report]) -> list[str]:
+    """How many classes the means are not over: one note when all agree, one per number otherwise."""
+    runs_by_words = _runs_by(_untested, reports)
+    if len(runs_by_words) == 1:
+        return [words for words in runs_by_words if words]
+    return [f"{', '.join(names)}: {words}" for words, names in runs_by_words.items() if words]
+
+
+def _untested(report: Report) -> str:
+    number = sum(entry["accuracy"] is None for entry in report["per_class"])
+    verbs = ("has", "is") if number == 1 else ("have", "are")
+    return f"{count(number, 'class')} {verbs[0]} no test image and {verbs[1]} in no mean." if number else ""
+
+
+def _runs_by(tell: Callable[[Report], str], reports: Mapping[str, Report]) -> dict[str, list[str]]:
+    """What is told of runs → the names of those it is told of."""
+    runs: dict[str, list[str]] = {}
+    for name, report in reports.items():
+        runs.setdefault(tell(report), []).append(name)
+    return runs
+
+
 def _open_notes(reports: Mapping[str, Report]) -> list[str]:
     """Which score and threshold called images unknown: one note when all agree, one per kind otherwise."""
-    runs_by_rule: dict[str, list[str]] = {}
-    for name, report in reports.items():
-        runs_by_rule.setdefault(_open_rule(report), []).append(name)
+    runs_by_rule = _runs_by(_open_rule, reports)
     if len(runs_by_rule) == 1:
         return [f"Open: {rule}." for rule in runs_by_rule]
     return [f"Open ({', '.join(names)}): {rule}." for rule, names in runs_by_rule.items()]
@@ -157,7 +177,7 @@ def _open_rule(report: Report) -> str:
     part = report["open"]
     rule = f"score {part['score']}, threshold {part['threshold']:.4g}"
     if part.get("unknown_rate") is not None:
-        rule += f" (calls {_percent(part['unknown_rate'])} % of the known validation images unknown)"
+        rule += f" (calls at most {_percent(part['unknown_rate'])} % of the known validation images unknown)"
     return rule
 
 

@@ -31,18 +31,21 @@ class Rule:
 
 
 def report_rule(run: PageRun) -> Rule | None:
-    """By the threshold of report.json; None without open images."""
+    """By the threshold of report.json, or the default where its score is not the one used; None without open
+    images."""
     threshold = run.loaded.threshold
     if threshold is None or run.loaded.unseen is None:
         return None
     rule = f"{run.loaded.score.name} score, threshold {threshold:.3g}"
-    words = f"the threshold of its report.json ({rule})"
-    return Rule(threshold, caught_at(run, threshold), words, f"{rule} (report.json)")
+    kept = (run.kept.data.get("open") or {}).get("score") == run.loaded.score.name
+    words = f"{'the threshold of its report.json' if kept else 'the default threshold'} ({rule})"
+    note = f"{rule} ({'report.json' if kept else 'the default'})"
+    return Rule(threshold, caught_at(run, threshold), words, note)
 
 
 def validation_rule(run: PageRun) -> Rule | None:
-    """By the threshold that calls a share of the known validation images unknown: the share that the run's
-    predictions go by, or the usual one; None without open or validation images."""
+    """By the threshold that calls at most a share of the known validation images unknown: the share that the
+    run's predictions go by, or the usual one; None without open or validation images."""
     saved = run.facts.get("decision") or {}
     wished = saved.get("unknown_rate", UNKNOWN_RATE)
     rate = UNKNOWN_RATE if wished is None else wished
@@ -54,9 +57,10 @@ def validation_rule(run: PageRun) -> Rule | None:
     if run.loaded.unseen is None:
         return None
     used = wished is not None and usual == run.loaded.score.name
-    words = f"the threshold at which {100 * rate:.3g} % of the known validation images are called unknown"
+    share = f"at most {100 * rate:.3g} %"
+    words = f"the threshold at which {share} of the known validation images are called unknown"
     words += ", the one that predict and explain use" if used else ""
-    note = f"{run.loaded.score.name} score, threshold {threshold:.3g} ({100 * rate:.3g} % of validation)"
+    note = f"{run.loaded.score.name} score, threshold {threshold:.3g} ({share} of validation)"
     return Rule(threshold, caught_at(run, threshold), words, note)
 
 

@@ -31,6 +31,7 @@ class PageRun:
 
     loaded: LoadedRun
     report: Report  # measured anew from its outputs
+    kept: Report  # as its report.json has it
     facts: dict[str, Any]
     path: Path  # as it was given
     caution: str = ""  # why its numbers are others than those of its report.json
@@ -107,7 +108,7 @@ def _load(
     if not caution and (others := disagreements(kept, report)):
         caution = f"its report.json does not fit the run ({'; '.join(others)}). This page shows what its "
         caution += f"outputs, run.yaml and classes.json give; oltr evaluate {path} writes the report anew."
-    source = f"{facts.get('source')} {facts['data']['fingerprint']}"
+    source = f"{facts.get('source')} {facts.get('root')} {facts['data']['fingerprint']}"
     if source not in known:
         known[source] = _own_data(folder)
     loaded = LoadedRun(
@@ -123,7 +124,7 @@ def _load(
         read=ready.outputs,
         data=known[source],
     )
-    return PageRun(loaded, report, facts, path, caution)
+    return PageRun(loaded, report, kept, facts, path, caution)
 
 
 def _rule(

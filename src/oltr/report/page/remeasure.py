@@ -28,8 +28,9 @@ def remeasured(
 ) -> Report:
     """The report by that score and threshold; what is not measured stays as report.json has it."""
     data = make_report(folder, outputs, ready, threshold, shots=shots).data
-    if "open" in data and "open" in kept:
-        data["open"]["unknown_rate"] = kept["open"].get("unknown_rate")
+    part, there = data.get("open"), kept.data.get("open")
+    if part and there and part["score"] == there["score"]:  # of another score it chose another threshold
+        part["unknown_rate"] = there.get("unknown_rate")
     return Report({**data, "expect": kept.data.get("expect") or {}})
 
 

@@ -71,6 +71,8 @@ def _train_words(run: PageRun) -> tuple[list[str], bool]:
         plain_values(dataclasses.asdict(each)) for each in (resolve(config.recipe, config.method), config)
     )
     words = ["oltr", "train", str(run.facts.get("source") or "SOURCE")]
+    if run.facts.get("root"):
+        words += ["--root", str(run.facts["root"])]
     words += ["--recipe", config.recipe, "--method", config.method]
     changed: dict[str, Any] = {}
     for name in _OPTIONS:
@@ -87,8 +89,9 @@ def _train_words(run: PageRun) -> tuple[list[str], bool]:
 
 
 def _evaluate_words(run: PageRun) -> list[str]:
-    """The words of `oltr evaluate` that give the open numbers of the report again."""
-    words, part = ["oltr", "evaluate", _again(run)], run.report.data.get("open")
+    """The words of `oltr evaluate` that give the open numbers of report.json again, or else the page's."""
+    words = ["oltr", "evaluate", _again(run)]
+    part = run.kept.data.get("open") or run.report.data.get("open")
     if part:
         words += ["--score", part["score"]]
         if part.get("unknown_rate") is None:

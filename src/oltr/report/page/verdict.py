@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from oltr.data.wording import count, first_few
+from oltr.evaluation.shots import shot_groups
 from oltr.report.page.caught import Caught, Rule, report_rule, validation_rule
 from oltr.report.page.load import PageRun, best_run, on_the_same_data
 
@@ -148,7 +149,7 @@ def _numbers(run: PageRun, rule: Rule | None) -> tuple[tuple[str, str, str], ...
     closed = run.report["closed"]
     numbers = [("overall", closed["overall"], "closed set, mean over classes")]
     numbers += [
-        (f"{group}-shot", closed[group], count(run.report["shots"][group], "class"))
+        (f"{group}-shot", closed[group], _classes_of(run, group))
         for group in ("many", "medium", "few")
         if run.report["shots"][group]
     ]
@@ -156,6 +157,15 @@ def _numbers(run: PageRun, rule: Rule | None) -> tuple[tuple[str, str, str], ...
         numbers.append(("unknown caught", rule.caught.unknown, rule.note))
         numbers.append(("false alarms", rule.caught.false_alarms, "known images called unknown"))
     return tuple((title, _percent(value), note) for title, value, note in numbers)
+
+
+def _classes_of(run: PageRun, group: str) -> str:
+    """How many classes a shot group has, and how many of them are in no mean."""
+    groups = shot_groups(run.loaded.counts, run.loaded.shots)
+    rows = zip(groups, run.report["per_class"], strict=True)
+    untested = sum(kind == group and entry["accuracy"] is None for kind, entry in rows)
+    classes = count(run.report["shots"][group], "class")
+    return f"{classes}, {untested:,} without test images" if untested else classes
 
 
 def _at(caught: Caught) -> str:

@@ -1,0 +1,84 @@
+"""Parts of the page against the run they are of: thumbnails, the worst images, and the lines of classes."""
+
+from __future__ import annotations
+
+import base64
+import io
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from oltr.data.store import open_pack
+from oltr.engine.console import Console
+from oltr.evaluation.outputs import Outputs
+from oltr.report.page import classes
+from oltr.report.page.load import load_page_runs
+from oltr.report.page.own_images import OwnImages
+from oltr.report.page.worst import worst_images
+from tests.report.made_run import NAMES, made_pack, made_run
+from tests.report.test_page_verdict import outputs, page_run
+
+
+@pytest.mark.parametrize("split", ["test", "open"])
+def test_a_thumbnail_is_of_its_image(tmp_path, split):
+    opened = open_pack(made_pack(tmp_path))
+    own, every = OwnImages(opened.manifest), np.asarray(opened.images).astype(float)
+    table = opened.manifest.table
+    for row, place in enumerate(np.flatnonzero(table["split"] == split)):
+        data = base64.b64decode(own.thumbnail(split, row).partition(",")[2])
+        shown = np.asarray(Image.open(io.BytesIO(data)).convert("RGB"))
+        assert np.abs(every - shown).mean(axis=(1, 2, 3)).argmin() == place  # the nearest: it is compressed
+        assert (own.path(split, row), own.label(split, row)) == (f"{place}.png", table["label"][place])
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_what_the_worst_images_are_and_were_taken_for(tmp_path, there):
+    pack = made_pack(tmp_path / "data")
+    table = open_pack(pack).manifest.table
+    run = made_run(tmp_path / "run", pack, sure=0.5)
+    said = {split: Outputs.load(run / "outputs" / f"{split}.safetensors") for split in ("test", "open")}
+    if not there:
+        pack.unlink()
+    (loaded,) = load_page_runs([run], Console(quiet=True))
+    groups, missing = worst_images(loaded.loaded)
+    mistakes, unknown, taken = groups
+    assert bool(missing) != there and mistakes.images and not unknown.images and taken.images
+    for split, images in (("test", mistakes.images), ("open", taken.images)):
+        places = np.flatnonzero(table["split"] == split)
+        for image in images:
+            row = places.tolist().index(int(image.path[:-4])) if there else int(image.path.split()[-1])
+            assert there or image.path.split()[0] == split
+            truth = table["label"][places[row]]
+            assert image.truth == (truth if there or split == "test" else "open") != image.taken_for
+            assert image.taken_for == NAMES[int(said[split].logits[row].argmax())]
+            assert bool(image.source) == there
+
+
+def named(*right):
+    """Four test images of each class, so many of them given the right name, the others the next class."""
+    labels = [number for number in range(len(right)) for _ in range(4)]
+    taken = [number if place < right[number] else (number + 1) % 4 for number in range(len(right))
+             for place in range(4)]  # fmt: skip
+    return {"test": outputs(labels, taken, [1.0] * len(labels))}
+
+
+COUNTS = (200, 50, 60, 3)
+FIRST, BEST = (page_run(named(*right), counts=COUNTS) for right in ((1, 2, 0), (4, 1, 2)))
+
+
+def test_a_line_has_accuracy_and_f1_of_each_run():
+    lines = {line.name: line for line in classes.class_lines([FIRST, BEST], BEST)}
+    assert [(line.group, line.images) for line in lines.values()] == [
+        ("many", 200), ("medium", 60), ("medium", 50), ("few", 3)
+    ]  # fmt: skip
+    # b: 2 of 4 right and 3 images of a taken for it; then 1 of 4 right, and none.
+    assert lines["b"].values == pytest.approx((2 / 4, 4 / 9, 1 / 4, 2 / 5))
+    assert lines["d"].values[::2] == (None, None)
+
+
+def test_of_very_many_classes_the_worst_of_the_best_run_are_shown(monkeypatch):
+    assert len(classes.class_lines([FIRST, BEST], BEST)) == 4
+    monkeypatch.setattr(classes, "MOST", 2)
+    assert [line.name for line in classes.class_lines([FIRST, BEST], BEST)] == ["c", "b"]  # d has no images
+    assert [line.name for line in classes.class_lines([FIRST, BEST], FIRST)] == ["a", "c"]
