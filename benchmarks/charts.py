@@ -8,9 +8,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+from oltr.analysis.save import SALT, TIMELESS
 
 HOME = Path(__file__).parent
 IMAGES = HOME.parent / "docs" / "images"
@@ -28,7 +31,8 @@ def main() -> None:
         path = HOME / "results" / f"{name}.json"
         if path.is_file():
             figure = draw(json.loads(path.read_text(encoding="utf-8")))
-            figure.savefig(IMAGES / f"{name}.svg", metadata={"Date": None})
+            with matplotlib.rc_context(SALT):
+                figure.savefig(IMAGES / f"{name}.svg", metadata=TIMELESS[".svg"])
             print(IMAGES / f"{name}.svg")
 
 

@@ -56,7 +56,7 @@ def measure(
     for change in changes:
         command += ["--set", change]
     began = time.time()
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     total = time.time() - began
     with (out / "metrics.csv").open() as file:
         seconds = [float(row["seconds"]) for row in csv.DictReader(file)]

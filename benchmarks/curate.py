@@ -41,7 +41,8 @@ def main() -> None:
         write_index(index, arguments.images, arguments.classes)
         verb = ["data", "curate", "imagenet-lt", "--index", str(index), "--out", f"{folder}/out", "--json"]
         began = time.perf_counter()
-        said = subprocess.run([sys.executable, "-m", "oltr.cli.main", *verb], check=True, capture_output=True)
+        command = [sys.executable, "-m", "oltr.cli.main", *verb]
+        said = subprocess.run(command, check=True, stdout=subprocess.PIPE)
         seconds = time.perf_counter() - began
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024  # kibibytes on Linux
     result = {

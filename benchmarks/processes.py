@@ -105,7 +105,7 @@ def train(pack: Path, out: Path, processes: int) -> float:
     subprocess.run(
         [sys.executable, "-m", "oltr.cli.main", *map(str, words)],
         check=True,
-        capture_output=True,
+        stdout=subprocess.DEVNULL,
         env=os.environ | {"OMP_NUM_THREADS": str(CORES // processes)},
     )
     with RunFolder(out).metrics.open(encoding="utf-8") as file:

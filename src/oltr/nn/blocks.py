@@ -12,6 +12,8 @@ def in_one_piece(batch: int, num_classes: int) -> bool:
 
 
 def class_blocks(batch: int, num_classes: int, dims: int) -> list[slice]:
-    """Slices that cover the classes in order: neither batch × slice nor slice × dims exceeds `LARGEST`."""
+    """Slices that cover the classes in order: one where they go in one piece, else so many that neither
+    batch × slice nor slice × dims exceeds `LARGEST`.
+    """
     size = num_classes if in_one_piece(batch, num_classes) else max(LARGEST // max(batch, dims), 1)
     return [slice(start, min(start + size, num_classes)) for start in range(0, num_classes, size)]
