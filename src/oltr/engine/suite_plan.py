@@ -15,6 +15,7 @@ import torch
 from oltr.config import RunConfig
 from oltr.engine.build import build_method
 from oltr.engine.configure import configure
+from oltr.engine.limits import check_limits
 from oltr.engine.run_folder import RunFolder
 from oltr.engine.stages import STAGE1_SETTINGS
 from oltr.engine.suite_file import Suite, SuiteRow
@@ -84,6 +85,7 @@ def plan_runs(suite: Suite, seeds: int, epochs: Sequence[int] = (), changes: Seq
             if epochs:
                 # Here --epochs shortens whatever a row has set.
                 config = with_epochs(config, _divided(config, epochs))
+                check_limits(config)
             runs.append(Run(method, own, config))
     return runs
 
