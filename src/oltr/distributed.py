@@ -23,6 +23,12 @@ def wait_for_all() -> None:
         dist.barrier()
 
 
+def leave() -> None:
+    """End the exchange: its threads, left to the interpreter's end, now and then crash a process there."""
+    if dist.is_available() and dist.is_initialized():
+        dist.destroy_process_group()
+
+
 def copy_from_first(module: torch.nn.Module) -> None:
     """Give every process the first one's parameters and buffers."""
     if world_size() == 1:

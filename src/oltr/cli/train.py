@@ -83,6 +83,7 @@ def train(
             raise UserError(f"{name} {number} is too small.", try_this=f"{name} {least} or more")
     manifest = read_source(source, root)
 
+    from oltr.distributed import leave
     from oltr.engine.fit import check_trainable
     from oltr.engine.options import FitOptions
     from oltr.engine.train_run import train_run
@@ -104,6 +105,7 @@ def train(
     if workers is not None:
         options.workers = workers
     report = train_run(config, manifest, out, console, options, source)
+    leave()
     if process_rank() > 0:
         return
     if report is None:
