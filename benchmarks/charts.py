@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-from oltr.analysis.save import SALT, TIMELESS
+from oltr.figures.save import SALT, TIMELESS
 
 HOME = Path(__file__).parent
 IMAGES = HOME.parent / "docs" / "images"

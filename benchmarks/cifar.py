@@ -26,7 +26,7 @@ from record import record
 
 from oltr.data.longtail import exponential_counts
 from oltr.data.manifest import Manifest
-from oltr.data.store import write_pack_from
+from oltr.data.pack import write_pack_from
 
 PER_CLASS = {"val": 10, "test": 100}
 OPEN = 10_000

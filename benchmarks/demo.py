@@ -30,7 +30,7 @@ def split_by_phase(out: Path, seconds: float) -> dict[str, float]:
 
 def main() -> None:
     """Run the demo once per seed and write the results."""
-    from oltr.engine.run_folder import hardware, versions
+    from oltr.training.run_folder import hardware, versions
 
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter

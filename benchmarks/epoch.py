@@ -20,12 +20,12 @@ import torch
 from record import record
 from step import Measured
 
-from oltr.data.opened import Images
-from oltr.engine.build import build_method, build_network
-from oltr.engine.configure import configure
-from oltr.engine.options import FitOptions, training_device
-from oltr.engine.task import Task
-from oltr.engine.trainer import make_trainer
+from oltr.data.image_access import Images
+from oltr.training.build import build_method, build_network
+from oltr.training.configure import configure
+from oltr.training.options import FitOptions, training_device
+from oltr.training.task import Task
+from oltr.training.trainer import make_trainer
 
 EPOCHS = 3  # the first compiles
 FULL = {"classes": 1000, "stored": 256, "size": 224, "batch": 128}
@@ -53,7 +53,7 @@ def epoch_seconds(method_name: str, number: int, sizes: dict[str, int], device: 
     counts = torch.full((sizes["classes"],), max(number // sizes["classes"], 1))
     method, stage = build_method(config, counts), config.num_stages
     network = build_network(config, method, stage)
-    method.begin(stage, network, lambda: torch.randn(sizes["classes"], network.direct_feature.dims))
+    method.on_stage_start(stage, network, lambda: torch.randn(sizes["classes"], network.direct_feature.dims))
     images = {"train": made_up(number, sizes["classes"], sizes["stored"], device)}
     rows: list[dict[str, Any]] = []
     network.to(memory_format=torch.channels_last)

@@ -22,11 +22,11 @@ import torch
 from record import record
 
 from oltr.data.manifest import Manifest
-from oltr.evaluation.outputs import Outputs
 from oltr.openset import SCORES
 from oltr.report.catalogue import CATALOGUE
 from oltr.report.loaded_run import LoadedRun
 from oltr.report.page.figures import as_picture
+from oltr.runs.outputs import Outputs
 
 OF_IMAGES = ("method", "centroids", "attention", "infused", "activation")  # or of weights: none are made up
 

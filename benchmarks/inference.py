@@ -24,14 +24,14 @@ import torch
 from record import record
 
 from oltr.data.augment import Augment
-from oltr.data.feed import EvalBatches
-from oltr.data.opened import Images
-from oltr.engine.build import build_method
-from oltr.engine.configure import configure
-from oltr.engine.infer import collect_outputs
-from oltr.engine.precision import autocast
+from oltr.data.batches import EvalBatches
+from oltr.data.image_access import Images
 from oltr.nn.backbone import Backbone
 from oltr.nn.network import Network
+from oltr.training.build import build_method
+from oltr.training.configure import configure
+from oltr.training.infer import collect_outputs
+from oltr.training.precision import autocast
 
 ROUNDS, BATCH = 3, 256
 COMPARED = 8  # batches
@@ -52,11 +52,11 @@ def make_network(name: str, classes: int, size: int, device: torch.device) -> tu
     torch.manual_seed(0)
     config = configure("imagenet-lt", name, image_size=size)
     method = build_method(config, torch.full((classes,), 100))
-    network = method.first(Backbone(config.backbone, size))
+    network = method.build_stage1(Backbone(config.backbone, size))
     if name == "oltr":
-        network = method.second(network)
+        network = method.build_stage2(network)
         centroids = torch.randn(classes, network.direct_feature.dims)
-        method.begin(2, network, lambda: centroids)
+        method.on_stage_start(2, network, lambda: centroids)
     return network.to(device).to(memory_format=torch.channels_last).eval(), Augment(config.data, device)
 
 

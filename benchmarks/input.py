@@ -32,12 +32,12 @@ from record import record
 
 from oltr.config import DataConfig, StageConfig
 from oltr.data.augment import Augment, draw_views
-from oltr.data.feed import TrainBatches
+from oltr.data.batches import TrainBatches
+from oltr.data.image_access import Images
 from oltr.data.manifest import Manifest
-from oltr.data.opened import Images
-from oltr.data.store import open_pack, write_pack, write_pack_from
-from oltr.engine.configure import configure
-from oltr.engine.input_rate import input_rate
+from oltr.data.pack import open_pack, write_pack, write_pack_from
+from oltr.training.configure import configure
+from oltr.training.input_rate import input_rate
 
 BATCH, ROUNDS = 128, 3
 DIFFERENT = 64  # pictures; the files repeat them

@@ -26,7 +26,7 @@ from PIL import Image
 from oltr.data.folders import find_images
 from oltr.data.images import read_image
 from oltr.data.manifest import Manifest
-from oltr.data.store import Pack, open_pack, write_pack
+from oltr.data.pack import Pack, open_pack, write_pack
 
 SIZE, BATCH, REPEATS = 32, 128, 5
 NOTE = (
@@ -64,7 +64,7 @@ def rate(read: Callable[[np.ndarray], np.ndarray], batches: np.ndarray) -> float
 
 def main() -> None:
     """Pack, compare, measure, print a table and write the results."""
-    from oltr.engine.run_folder import hardware, versions
+    from oltr.training.run_folder import hardware, versions
 
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter

@@ -25,8 +25,8 @@ from safetensors.torch import load_file
 
 from oltr.data.curate.glyphs import make_glyphs
 from oltr.data.manifest import Manifest
-from oltr.data.store import write_pack_from
-from oltr.engine.run_folder import RunFolder, hardware, versions
+from oltr.data.pack import write_pack_from
+from oltr.training.run_folder import RunFolder, hardware, versions
 
 CORES, TURNS, EPOCHS, BATCH, SIZE = 2, 5, 4, 64, 64
 BACKBONE = "vit_tiny_patch16_224"

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from oltr.engine.run_folder import hardware, versions
+from oltr.training.run_folder import hardware, versions
 
 _LOAD_BEFORE = round(os.getloadavg()[0], 1)  # before the benchmark began
 

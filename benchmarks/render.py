@@ -14,10 +14,10 @@ import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
-from oltr.evaluation.report import Report
 from oltr.methods import METHODS
 from oltr.openset import SCORES
 from oltr.report.tables import comparison
+from oltr.runs.report import Report
 
 TUNED = (
     "Learning rates were picked from a sweep that showed test and open figures: "

@@ -23,12 +23,12 @@ import torch
 from record import record
 from torch import Tensor
 
-from oltr.data.feed import TrainBatch
-from oltr.engine.build import build_method
-from oltr.engine.configure import configure
-from oltr.engine.step import Step, Work
-from oltr.engine.task import make_optimizer
+from oltr.data.batches import TrainBatch
 from oltr.nn.backbone import Backbone
+from oltr.training.build import build_method
+from oltr.training.configure import configure
+from oltr.training.step import Step, Work
+from oltr.training.task import make_optimizer
 
 ROUNDS, STEPS = 5, 20
 SHORT_ROUNDS, SHORT_STEPS = 40, 8  # on a CPU, whose speed changes from second to second
@@ -72,11 +72,11 @@ class Measured:
         name = "oltr" if name == NO_ATTENTION else name
         config = configure(recipe, name, image_size=size, changes=changes)
         method = build_method(config, torch.full((classes,), 100))
-        network, stage = method.first(Backbone(config.backbone, size)), 1
+        network, stage = method.build_stage1(Backbone(config.backbone, size)), 1
         if name == "oltr":
-            network, stage = method.second(network), 2
+            network, stage = method.build_stage2(network), 2
             centroids = torch.randn(classes, network.direct_feature.dims)
-            method.begin(2, network, lambda: centroids)
+            method.on_stage_start(2, network, lambda: centroids)
         self.free()
         network.to(device, memory_format=torch.channels_last).train()
         optimizer = make_optimizer(network, config.stage(stage), fused=self.gpu)

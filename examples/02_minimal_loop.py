@@ -24,16 +24,16 @@ from torch.nn import functional as F
 from oltr.config import DataConfig
 from oltr.data.augment import Augment, draw_views
 from oltr.data.curate.glyphs import make_glyphs
-from oltr.data.samplers import class_aware, plain
-from oltr.evaluation.accuracy import group_means, per_class_accuracy
-from oltr.evaluation.fmeasure import f_measure
-from oltr.evaluation.shots import shot_groups
 from oltr.losses.centroids import discriminative_centroids_loss
+from oltr.metrics.accuracy import group_means, per_class_accuracy
+from oltr.metrics.fmeasure import f_measure
+from oltr.metrics.shots import shot_groups
 from oltr.nn.attention import Attention
 from oltr.nn.backbone import Backbone
 from oltr.nn.classifier import CosineClassifier
 from oltr.nn.direct_feature import DirectFeature
 from oltr.nn.meta_embedding import MetaEmbedding
+from oltr.samplers import class_aware, shuffle
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--quick", action="store_true", help="a small set and two epochs")
@@ -130,7 +130,7 @@ def show(stage):
 
 
 began = time.monotonic()
-train(1, plain, [{"params": [*backbone.parameters(), *linear.parameters()], "lr": 0.1}])
+train(1, shuffle, [{"params": [*backbone.parameters(), *linear.parameters()], "lr": 0.1}])
 show(1)
 # The memory starts as the class means, and T_hal, which weighs its centroids, as the stage-1 classifier.
 features = apply("train", 1)[1]

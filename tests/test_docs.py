@@ -4,12 +4,12 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from oltr.data.store import open_pack
-from oltr.engine.console import Console
-from oltr.engine.options import FitOptions
-from oltr.engine.train_run import train_run
+from oltr.console import Console
+from oltr.data.pack import open_pack
 from oltr.methods import METHODS
 from oltr.openset import SCORES
+from oltr.runs.train_run import train_run
+from oltr.training.options import FitOptions
 from tests.helpers.tiny import tiny_config
 
 DOCS = Path(__file__).parents[1] / "docs"

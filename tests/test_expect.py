@@ -5,10 +5,10 @@ import numbers
 import pytest
 import torch
 
-from oltr.evaluation.evaluate import evaluate
-from oltr.evaluation.outputs import Outputs
 from oltr.methods import METHODS
 from oltr.recipes import load_recipe, recipe_names, resolve
+from oltr.runs.evaluate import evaluate
+from oltr.runs.outputs import Outputs
 
 NOT_MEASURED = {"score", "threshold", "unknown_rate"}  # they say how the open numbers were made
 ROWS = [(recipe, row) for recipe in recipe_names() for row in load_recipe(recipe).expect]
@@ -87,17 +87,17 @@ def test_every_method_has_the_same_number_of_epochs(recipe):
     for run in runs:
         for number in range(1, run.num_stages + 1):
             stage = run.stage(number)
-            assert all(0 < at < stage.epochs for at in stage.drops)
+            assert all(0 < at < stage.epochs for at in stage.lr_milestones)
             # The rate comes down before the stage ends, or where the next one begins.
             below = run.stage(number + 1).lr if number < run.num_stages else stage.lr
-            assert min(stage.lr * stage.factor(stage.epochs - 1), below) < run.stage1.lr / 3
+            assert min(stage.lr * stage.lr_factor(stage.epochs - 1), below) < run.stage1.lr / 3
             assert stage.images_per_class <= stage.batch_size
         assert run.data.image_size <= run.data.stored_size
 
 
 def test_the_usual_cifar_recipe():
     stage = resolve("cifar100-lt-100", "plain").stage1
-    rates = [stage.lr * stage.factor(epoch) for epoch in (0, 4, 5, 159, 160, 179, 180, 199)]
+    rates = [stage.lr * stage.lr_factor(epoch) for epoch in (0, 4, 5, 159, 160, 179, 180, 199)]
     assert rates == pytest.approx([0.02, 0.1, 0.1, 0.1, 0.001, 0.001, 0.00001, 0.00001])
     assert (stage.epochs, stage.batch_size, stage.momentum, stage.weight_decay) == (200, 128, 0.9, 0.0002)
 

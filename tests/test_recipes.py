@@ -19,7 +19,7 @@ def test_every_recipe_fits_every_method(recipe, method):
     METHODS[method](config.settings, torch.tensor([5, 3]), config.data.image_size)
     for stage in range(1, config.num_stages + 1):
         assert config.stage(stage).epochs > 0
-        assert all(0 < at < config.stage(stage).epochs for at in config.stage(stage).drops)
+        assert all(0 < at < config.stage(stage).epochs for at in config.stage(stage).lr_milestones)
         assert set(config.stage(stage).frozen) <= ROLES
 
 
@@ -78,13 +78,15 @@ def test_later_values_win(tmp_path):
         run:
           backbone: resnet10_half
           seed: 3
-          stage1: {epochs: 7, lr: 0.3, drops: {3: 0.1, 5: 0.01}}
+          stage1: {epochs: 7, lr: 0.3, lr_milestones: {3: 0.1, 5: 0.01}}
           stage2: {epochs: 4, sampler: balanced, images_per_class: 9, lr: 0.2}
         methods:
           oltr: {stage2: {lr: 0.02, momentum: 0.5}, settings: {fc: 64, margin: 3}}
         """,
     )
-    config = resolve(recipe, "oltr", {"stage2": {"momentum": 0.7}, "stage1": {"drops": {2: 0.5}}, "seed": 4})
+    config = resolve(
+        recipe, "oltr", {"stage2": {"momentum": 0.7}, "stage1": {"lr_milestones": {2: 0.5}}, "seed": 4}
+    )
     assert config.stage1.momentum == StageConfig().momentum  # the defaults
     assert (config.backbone, config.stage1.epochs, config.stage1.lr) == (
         "resnet10_half",
@@ -99,9 +101,9 @@ def test_later_values_win(tmp_path):
     )  # recipe, of oltr
     assert config.settings["logit_scale"] == 16.0
     assert (config.stage2.momentum, config.seed) == (0.7, 4)  # the command line
-    assert config.stage1.drops == {2: 0.5}  # a table of drops is replaced whole
+    assert config.stage1.lr_milestones == {2: 0.5}  # a table of drops is replaced whole
     plain = resolve(recipe, "plain")
-    assert (plain.stage2.lr, plain.stage2.sampler, plain.settings) == (0.2, "plain", {})
+    assert (plain.stage2.lr, plain.stage2.sampler, plain.settings) == (0.2, "shuffle", {})
 
 
 def test_a_recipe_can_stand_on_another(tmp_path):
@@ -155,15 +157,16 @@ def test_unknown_names_get_a_suggestion(tmp_path):
 
 def test_merge_leaves_its_inputs_alone():
     below, above = (
-        {"a": {"b": 1, "c": 2}, "drops": {1: 2}, "x": 3},
-        {"a": {"c": 5}, "drops": {7: 8}, "x": None},
+        {"a": {"b": 1, "c": 2}, "lr_milestones": {1: 2}, "x": 3},
+        {"a": {"c": 5}, "lr_milestones": {7: 8}, "x": None},
     )
-    assert merge(below, above) == {"a": {"b": 1, "c": 5}, "drops": {7: 8}, "x": None}
-    assert below == {"a": {"b": 1, "c": 2}, "drops": {1: 2}, "x": 3} and above["a"] == {"c": 5}
+    assert merge(below, above) == {"a": {"b": 1, "c": 5}, "lr_milestones": {7: 8}, "x": None}
+    assert below == {"a": {"b": 1, "c": 2}, "lr_milestones": {1: 2}, "x": 3} and above["a"] == {"c": 5}
 
 
 TWO = RunConfig(
-    stage1=StageConfig(epochs=30, drops={10: 0.1}), stage2=StageConfig(epochs=60, drops={20: 0.1})
+    stage1=StageConfig(epochs=30, lr_milestones={10: 0.1}),
+    stage2=StageConfig(epochs=60, lr_milestones={20: 0.1}),
 )
 
 
@@ -172,7 +175,7 @@ def test_epochs_change_one_stage_or_both():
     assert with_epochs(TWO, (3,)).stage2 == TWO.stage2
     both = with_epochs(TWO, (3, 6))
     assert (both.stage1.epochs, both.stage2.epochs) == (3, 6)
-    assert (both.stage1.drops, both.stage2.drops) == ({1: 0.1}, {2: 0.1})
+    assert (both.stage1.lr_milestones, both.stage2.lr_milestones) == ({1: 0.1}, {2: 0.1})
     assert with_epochs(TWO, (0, 6)).stage1.epochs == 0
 
 

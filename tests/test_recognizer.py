@@ -10,9 +10,9 @@ from PIL import Image
 
 from oltr import Recognizer, UserError
 from oltr.data.curate.glyphs import make_glyphs
+from oltr.data.pack import write_pack
 from oltr.data.sources import read_source
-from oltr.data.store import write_pack
-from oltr.engine import predict as prediction
+from oltr.runs import predict as prediction
 from tests.helpers.pictures import class_folders, write_picture
 
 COLUMNS = [
@@ -83,7 +83,7 @@ def test_evaluate_on_a_source_reads_its_images_anew(flat, trained, tmp_path):
 
 
 def test_predictions_agree_with_the_outputs_kept_in_training(flat, trained):
-    from oltr.engine.evaluate_run import cached_outputs
+    from oltr.runs.evaluate_run import cached_outputs
 
     outputs = cached_outputs(trained.folder_)["test"]
     table = trained.predict(read_source(flat).paths("test"))
@@ -217,7 +217,7 @@ def test_a_model_trained_on_a_pack_sees_new_files_as_it_saw_those(flat, tmp_path
     pack = write_pack(manifest, size, tmp_path / "photos.pack")
     recognizer = tiny(changes={"data.stored_size": 40}).fit(pack)
     assert recognizer.folder_.config().data.stored_size == min(size, 40)
-    from oltr.engine.evaluate_run import cached_outputs
+    from oltr.runs.evaluate_run import cached_outputs
 
     kept = cached_outputs(recognizer.folder_)["test"].probabilities().amax(dim=1)
     np.testing.assert_allclose(recognizer.predict(manifest.paths("test"))["probability"], kept, atol=near)
@@ -248,10 +248,10 @@ def test_misuse_is_told_in_one_message(flat, tmp_path):
 
 
 def test_changes_of_every_kind_reach_the_configuration(flat):
-    changes = {"stage1.drops": {1: 0.5}, "stage1.schedule": "step", "stage1.weight_decay": 1e-7}
+    changes = {"stage1.lr_milestones": {1: 0.5}, "stage1.schedule": "step", "stage1.weight_decay": 1e-7}
     changes |= {"settings.fc": None, "settings.squash": "paper", "data.mean": (0, 0, 0)}
     recognizer = tiny(changes=TINY | changes).fit(flat)
     config = recognizer.folder_.config()
-    assert config.stage1.drops == {1: 0.5} and config.stage1.weight_decay == 1e-7
+    assert config.stage1.lr_milestones == {1: 0.5} and config.stage1.weight_decay == 1e-7
     assert config.settings["fc"] is None and config.settings["squash"] == "paper"
     assert config.data.mean == (0.0, 0.0, 0.0)

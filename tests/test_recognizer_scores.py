@@ -9,8 +9,8 @@ import pytest
 
 from oltr import Recognizer, UserError
 from oltr.data.sources import read_source
-from oltr.engine.prepare_score import prepared_score
-from oltr.engine.run_outputs import cached_outputs
+from oltr.runs.prepare_score import prepared_score
+from oltr.runs.run_outputs import cached_outputs
 from tests.helpers.pictures import class_folders
 
 TINY = {"stage1.batch_size": 8, "stage2.batch_size": 8}

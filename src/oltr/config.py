@@ -37,7 +37,7 @@ class StageConfig:
 
     epochs: int = 30
     batch_size: int = 128  # over all devices together
-    sampler: Literal["plain", "class-aware", "balanced"] = "plain"
+    sampler: Literal["shuffle", "class-aware", "balanced"] = "shuffle"
     images_per_class: int = 4  # drawn per class by the class-aware sampler
     lr: float = 0.1  # backbone, attention and direct feature
     classifier_lr: float = 0.1
@@ -45,28 +45,30 @@ class StageConfig:
     momentum: float = 0.9
     weight_decay: float = 5e-4
     schedule: Literal["step", "cosine"] = "step"
-    drops: dict[int, float] = field(default_factory=dict)  # "step": from this epoch on, this factor
+    lr_milestones: dict[int, float] = field(default_factory=dict)  # "step": from this epoch on, this factor
     warmup_epochs: int = 0  # linear, from the first epoch on
     frozen: tuple[str, ...] = ()  # roles that do not learn
     freeze_statistics: bool = False  # of the frozen roles; else their batch norms still follow the data
 
-    def factor(self, epoch: int) -> float:
+    def lr_factor(self, epoch: int) -> float:
         """The share of the learning rates in force during `epoch` (from 0)."""
         if epoch < self.warmup_epochs:
             return (epoch + 1) / self.warmup_epochs
         if self.schedule == "cosine":
             done = (epoch - self.warmup_epochs) / max(self.epochs - self.warmup_epochs, 1)
             return 0.5 * (1 + math.cos(math.pi * done))
-        passed = [at for at in self.drops if epoch >= at]
-        return self.drops[max(passed)] if passed else 1.0
+        passed = [at for at in self.lr_milestones if epoch >= at]
+        return self.lr_milestones[max(passed)] if passed else 1.0
 
     def lasting(self, epochs: int) -> StageConfig:
         """The same stage in another number of epochs, its drops and warm-up moved in proportion."""
         ratio = epochs / max(self.epochs, 1)
         # In order, so that of drops that fall together the last holds; never before the first epoch has run.
-        drops = {max(round(at * ratio), min(at, 1)): factor for at, factor in sorted(self.drops.items())}
+        drops = {
+            max(round(at * ratio), min(at, 1)): factor for at, factor in sorted(self.lr_milestones.items())
+        }
         return dataclasses.replace(
-            self, epochs=epochs, drops=drops, warmup_epochs=round(self.warmup_epochs * ratio)
+            self, epochs=epochs, lr_milestones=drops, warmup_epochs=round(self.warmup_epochs * ratio)
         )
 
 

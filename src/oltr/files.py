@@ -11,7 +11,7 @@ from oltr.errors import UserError
 
 
 @contextmanager
-def whole(path: Path) -> Iterator[Path]:
+def atomic_write(path: Path) -> Iterator[Path]:
     """A temporary name to write to; it becomes `path` when the block ends well and vanishes when it does not.
 
     A full disk or a forbidden folder is a `UserError`.

@@ -13,24 +13,24 @@ import pandas as pd
 import yaml
 
 from oltr.config import RunConfig
+from oltr.console import Console
 from oltr.data.manifest import Manifest
 from oltr.data.sources import read_source
-from oltr.engine.configure import configure
-from oltr.engine.console import Console
-from oltr.engine.decision import UNKNOWN_RATE, decide_by
-from oltr.engine.evaluate_run import make_report
-from oltr.engine.options import FitOptions
-from oltr.engine.predict import image_paths, predict
-from oltr.engine.prepare_score import prepared_score
-from oltr.engine.read_outputs import outputs_on, source_to_measure
-from oltr.engine.run_folder import RunFolder
-from oltr.engine.run_outputs import best_device, cached_outputs, kept_outputs, load_network
-from oltr.engine.train_run import train_run
 from oltr.errors import UserError
-from oltr.evaluation.report import Report
-from oltr.files import whole
+from oltr.files import atomic_write
 from oltr.methods import METHODS
 from oltr.openset import SCORES
+from oltr.runs.decision import UNKNOWN_RATE, decide_by
+from oltr.runs.evaluate_run import make_report
+from oltr.runs.predict import image_paths, predict
+from oltr.runs.prepare_score import prepared_score
+from oltr.runs.read_outputs import outputs_on, source_to_measure
+from oltr.runs.report import Report
+from oltr.runs.run_outputs import best_device, cached_outputs, kept_outputs, load_network
+from oltr.runs.train_run import train_run
+from oltr.training.configure import configure
+from oltr.training.options import FitOptions
+from oltr.training.run_folder import RunFolder
 
 
 class Recognizer:
@@ -180,7 +180,7 @@ class Recognizer:
         rate = self.unknown_rate
         decision = {"score": self.score, "unknown_rate": None if rate is None else float(rate)}
         values = RunFolder(path).run() | {"decision": decision}
-        with whole(path / "run.yaml") as part:
+        with atomic_write(path / "run.yaml") as part:
             part.write_text(yaml.safe_dump(values, sort_keys=False, allow_unicode=True), encoding="utf-8")
 
     def _folder(self) -> RunFolder:

@@ -33,7 +33,7 @@ from tests.cli.conftest import QUICK
         ("--set stge1.lr=1", "did you mean stage1"),
         ("--set batch_size=16", "stage1.batch_size or stage2.batch_size"),
         ("--set memory=false", "did you mean settings.memory?"),
-        ("--set stage1.sampler=random", "one of: plain, class-aware, balanced"),
+        ("--set stage1.sampler=random", "one of: shuffle, class-aware, balanced"),
         ("--set stage2.frozen=[backbne]", "did you mean backbone?"),
         ("--set settings.memry=1", "did you mean memory?"),
         ("--set data.std=[0,1,1]", "data.std is 0"),

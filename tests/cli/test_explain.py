@@ -14,10 +14,10 @@ import yaml
 from PIL import Image
 
 from oltr import Recognizer
-from oltr.data.store import open_pack
-from oltr.engine.run_folder import RunFolder
+from oltr.data.pack import open_pack
 from oltr.errors import UserError
-from oltr.evaluation.outputs import Outputs
+from oltr.runs.outputs import Outputs
+from oltr.training.run_folder import RunFolder
 from tests.helpers.tiny import tiny_pack
 
 KEYS = ("schema", "image", "run", "method", "label", "probability", "unknown", "candidates", "decision")

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from oltr.engine.task import Task
+from oltr.training.task import Task
 
 ROWS = """
 about: tiny

@@ -11,10 +11,10 @@ from safetensors.torch import load_file
 from oltr.data.curate import glyphs
 from oltr.data.curate.glyphs import make_glyphs
 from oltr.data.manifest import Manifest
-from oltr.data.store import write_pack_from
-from oltr.engine import suite as engine_suite
-from oltr.engine.evaluate_run import cached_outputs, make_report
-from oltr.engine.run_folder import RunFolder
+from oltr.data.pack import write_pack_from
+from oltr.runs.evaluate_run import cached_outputs, make_report
+from oltr.suites import run_suite as engine_suite
+from oltr.training.run_folder import RunFolder
 from tests.cli.test_suite import QUICK
 from tests.helpers.tiny import SMALL_STEPS
 from tests.helpers.training import stop_at

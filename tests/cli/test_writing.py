@@ -134,7 +134,7 @@ def test_a_loss_gone_astray_later_keeps_the_epochs_before(oltr, pack, tmp_path):
 
 
 def test_ctrl_c_before_the_first_epoch_leaves_no_run(oltr, pack, tmp_path, monkeypatch):
-    from oltr.engine.task import Task
+    from oltr.training.task import Task
 
     def stop(self, batch, index):
         raise KeyboardInterrupt

@@ -6,7 +6,7 @@ import torch
 
 from oltr.config import DataConfig
 from oltr.data.augment import Augment, draw_views, jitter
-from oltr.data.samplers import generator
+from oltr.samplers import generator
 
 UNIT = {"mean": (0.0, 0.0, 0.0), "std": (1.0, 1.0, 1.0)}  # leaves the pixels as they are, in 0..1
 STILL = {"flip": False, "jitter": 0.0, **UNIT}

@@ -3,7 +3,7 @@ import pytest
 
 from oltr.data.longtail import exponential_counts, pareto_counts, step_counts
 from oltr.errors import UserError
-from oltr.evaluation.shots import shot_sizes
+from oltr.metrics.shots import shot_sizes
 
 
 @pytest.mark.parametrize(

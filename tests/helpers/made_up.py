@@ -7,11 +7,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from oltr.data.samplers import class_aware, generator
 from oltr.methods import METHODS, Method
 from oltr.nn.backbone import Backbone
 from oltr.nn.network import Network
 from oltr.recipes import resolve
+from oltr.samplers import class_aware, generator
 
 DIMS, IMAGE = 64, 32  # of resnet32_cifar
 COUNTS = torch.tensor([120] * 30 + [3] * 6)
@@ -54,7 +54,7 @@ def make(name: str, counts: Tensor = COUNTS, **changes) -> Method:
 
 def first_network(method: Method) -> Network:
     torch.manual_seed(0)
-    return method.first(Backbone("resnet32_cifar", IMAGE))
+    return method.build_stage1(Backbone("resnet32_cifar", IMAGE))
 
 
 def learn_first(network: Network, data: MadeUp) -> None:
@@ -68,7 +68,7 @@ def learn_first(network: Network, data: MadeUp) -> None:
 
 def learn_second(method: Method, network: Network, data: MadeUp, lr: float, steps: int = 80) -> list[float]:
     """Stage 2: class-aware batches of 4 images per class; the losses."""
-    method.begin(2, network, data.class_means)
+    method.on_stage_start(2, network, data.class_means)
     torch.manual_seed(1)
     optimizer = torch.optim.SGD(network.head.parameters(), lr=lr, momentum=0.9)
     order = class_aware(data.labels.numpy(), steps * 32, generator(0), 4)

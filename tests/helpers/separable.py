@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from oltr.evaluation.outputs import Outputs
+from oltr.runs.outputs import Outputs
 
 
 def outputs(logits: Tensor, labels: Tensor | None = None, features: Tensor | None = None) -> Outputs:

@@ -8,8 +8,8 @@ from pathlib import Path
 from oltr.config import RunConfig
 from oltr.data.curate.glyphs import make_glyphs
 from oltr.data.manifest import Manifest
-from oltr.data.store import open_pack, write_pack_from
-from oltr.engine.configure import configure
+from oltr.data.pack import open_pack, write_pack_from
+from oltr.training.configure import configure
 
 # On so little data the recipe's rates let the loss blow up, on one machine or another.
 SMALL_STEPS = ("stage1.lr=0.01", "stage1.classifier_lr=0.01", "stage2.lr=0.002", "stage2.classifier_lr=0.01")

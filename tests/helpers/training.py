@@ -10,15 +10,15 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from oltr.engine.run_folder import RunFolder
-from oltr.engine.task import Task
-from oltr.evaluation.outputs import Outputs
+from oltr.runs.outputs import Outputs
+from oltr.training.run_folder import RunFolder
+from oltr.training.task import Task
 from tests.helpers.tiny import SMALL_STEPS
 
 # Trains through the command line, and sends itself a signal at the N-th step over both stages.
 STRUCK = """
 import os, sys
-from oltr.engine.task import Task
+from oltr.training.task import Task
 number, at = int(sys.argv[1]), int(sys.argv[2])
 step, seen = Task.training_step, []
 def training_step(self, batch, index):

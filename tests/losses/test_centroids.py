@@ -157,7 +157,7 @@ def gathered(part):
     memory = Memory(CLASSES, DIMS).double()
     for seed in (0, 1):
         direct, labels, _ = example(seed)
-        memory.gather(*part(direct, labels), rate=0.25)
+        memory.update_centroids(*part(direct, labels), rate=0.25)
     return {"centroids": memory.centroids.detach(), "known": memory.known}
 
 

@@ -16,7 +16,7 @@ COUNTS = [50, 9, 3]
 
 def make():
     method = METHODS["balanced-softmax"]({}, torch.tensor(COUNTS), image_size=32)
-    return method, method.first(Backbone("resnet10_half", 32))
+    return method, method.build_stage1(Backbone("resnet10_half", 32))
 
 
 @pytest.mark.parametrize("stage", [1, 2])
@@ -43,7 +43,7 @@ def test_the_logits_are_bare(training):
 
 def test_it_sees_the_training_set_as_it_is_and_shares_no_stage():
     config = resolve("glyphs", "balanced-softmax")
-    assert config.stage1.sampler == config.stage2.sampler == "plain"
+    assert config.stage1.sampler == config.stage2.sampler == "shuffle"
     assert METHODS["balanced-softmax"].first_stage not in {
         METHODS[name].first_stage for name in METHODS if name != "balanced-softmax"
     }

@@ -17,7 +17,7 @@ LABELS = torch.tensor([0, 0, 1, 2, 3, 3, 4, 3])
 def test_a_compiler_takes_the_head_and_its_loss_in_one_graph(name):
     torch.manual_seed(0)
     method = METHODS[name](resolve("glyphs", name).settings, COUNTS, image_size=32)
-    network = method.second(method.first(Backbone("resnet10_half", 32))).train()
+    network = method.build_stage2(method.build_stage1(Backbone("resnet10_half", 32))).train()
     features = torch.rand(8, 256, requires_grad=True)
 
     def total(features):

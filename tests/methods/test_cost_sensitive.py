@@ -16,7 +16,7 @@ COUNTS = [50, 9, 3]
 @pytest.mark.parametrize("stage", [1, 2])
 def test_the_loss_equals_a_loop(stage):
     method = METHODS["cost-sensitive"]({}, torch.tensor(COUNTS), image_size=32)
-    network = method.second(method.first(Backbone("resnet10_half", 32)))
+    network = method.build_stage2(method.build_stage1(Backbone("resnet10_half", 32)))
     logits, labels = torch.randn(4, 3), torch.tensor([0, 2, 1, 0])
     terms = method.loss(stage, network, Output(logits, torch.randn(4, 8)), labels)
     slow = sum_of_weights = 0.0
@@ -30,9 +30,9 @@ def test_the_loss_equals_a_loop(stage):
 
 def test_it_sees_the_training_set_as_it_is_and_shares_the_plain_stage():
     config = resolve("glyphs", "cost-sensitive")
-    assert config.stage1.sampler == config.stage2.sampler == "plain"
+    assert config.stage1.sampler == config.stage2.sampler == "shuffle"
     method = METHODS["cost-sensitive"]({}, torch.tensor(COUNTS), image_size=32)
     plain = METHODS["plain"]({}, torch.tensor(COUNTS), image_size=32)
     assert method.first_stage == plain.first_stage
-    nets = [each.first(Backbone("resnet10_half", 32)).state_dict() for each in (method, plain)]
+    nets = [each.build_stage1(Backbone("resnet10_half", 32)).state_dict() for each in (method, plain)]
     assert nets[0].keys() == nets[1].keys()

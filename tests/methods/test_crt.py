@@ -3,23 +3,23 @@
 import torch
 from safetensors.torch import load_file
 
-from oltr.data.store import open_pack
-from oltr.engine.console import Console
-from oltr.engine.fit import fit
-from oltr.engine.options import FitOptions
-from oltr.engine.run_folder import RunFolder
+from oltr.console import Console
+from oltr.data.pack import open_pack
 from oltr.methods import METHODS
 from oltr.nn.backbone import Backbone
+from oltr.training.fit import fit
+from oltr.training.options import FitOptions
+from oltr.training.run_folder import RunFolder
 from tests.helpers.tiny import tiny_config
 
 
 def test_the_classifier_starts_anew_on_the_same_backbone():
     method = METHODS["crt"]({}, torch.tensor([50, 9, 3]), image_size=32)
-    first = method.first(Backbone("resnet10_half", 32))
+    first = method.build_stage1(Backbone("resnet10_half", 32))
     with torch.no_grad():
         first.head.classifier.weight.fill_(7.0)
         first.head.classifier.bias.fill_(7.0)
-    second = method.second(first)
+    second = method.build_stage2(first)
     assert second.backbone is first.backbone and second.direct_feature is first.direct_feature
     fresh = second.head.classifier
     assert fresh.weight.shape == (3, 256)

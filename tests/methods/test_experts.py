@@ -5,18 +5,18 @@ import math
 import pytest
 import torch
 
-from oltr.data.store import open_pack
-from oltr.engine.console import Console
-from oltr.engine.evaluate_run import load_network
-from oltr.engine.fit import fit
-from oltr.engine.options import FitOptions
-from oltr.engine.run_folder import RunFolder
+from oltr.console import Console
+from oltr.data.pack import open_pack
 from oltr.errors import UserError
 from oltr.methods import METHODS
 from oltr.methods.experts import divergence
 from oltr.nn import blocks
 from oltr.nn.backbone import Backbone
 from oltr.recipes import resolve
+from oltr.runs.evaluate_run import load_network
+from oltr.training.fit import fit
+from oltr.training.options import FitOptions
+from oltr.training.run_folder import RunFolder
 from tests.helpers.tiny import tiny_config
 
 COUNTS, EXPERTS = [40, 20, 10, 5, 2], 3
@@ -31,7 +31,7 @@ def make(**changes):
 def example(name="resnet32_cifar", **changes):
     torch.manual_seed(0)
     method = make(**changes)
-    return method, method.first(Backbone(name, 32)), torch.randn(6, 3, 32, 32)
+    return method, method.build_stage1(Backbone(name, 32)), torch.randn(6, 3, 32, 32)
 
 
 def softmax(logits):
@@ -97,7 +97,7 @@ def test_every_weight_learns_and_experts_grow_apart():
 
 def test_the_second_stage_goes_on_and_only_equal_experts_share_the_first():
     method, network, _ = example()
-    assert method.second(network) is network
+    assert method.build_stage2(network) is network
     plain = METHODS["plain"]({}, torch.tensor(COUNTS), image_size=32)
     stages = {other.first_stage for other in (plain, method, make(experts=2), make(diversity=0.0))}
     assert len(stages) == 4 and make().first_stage == method.first_stage

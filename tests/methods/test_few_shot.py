@@ -14,9 +14,9 @@ RATE = {"fslwf": 0.05, "model-regression": 0.01, "metamodelnet": 0.01}
 def example(name, counts=COUNTS):
     """A method, its network of stage 2, features and labels of a batch."""
     method = make(name, counts)
-    network = method.second(first_network(method))
+    network = method.build_stage2(first_network(method))
     torch.manual_seed(1)
-    method.begin(2, network, lambda: torch.rand(len(counts), DIMS))
+    method.on_stage_start(2, network, lambda: torch.rand(len(counts), DIMS))
     classes = torch.randperm(len(counts))[:4].repeat_interleave(3)
     return method, network, torch.rand(len(classes), DIMS), classes
 
@@ -32,8 +32,8 @@ def test_a_3_shot_class_is_recognised_better_than_by_its_stage_1_row(name):
     first = first_network(method)
     learn_first(first, data)
     rare, common = data.accuracy(first, RARE), data.accuracy(first, ~RARE)
-    network = method.second(first)
-    method.begin(2, network, data.class_means)
+    network = method.build_stage2(first)
+    method.on_stage_start(2, network, data.class_means)
     unlearned = data.accuracy(network, RARE)
     losses = learn_second(method, network, data, RATE[name], steps=120)
     assert sum(losses[-20:]) < 0.8 * sum(losses[:20])
@@ -46,7 +46,7 @@ def test_stage_1_is_the_plain_model(name):
     method, plain = make(name), make("plain")
     assert method.first_stage == plain.first_stage
     network = first_network(method)
-    method.begin(1, network, lambda: pytest.fail("no pass over the training set is needed"))
+    method.on_stage_start(1, network, lambda: pytest.fail("no pass over the training set is needed"))
     output, labels = network.head(torch.rand(4, DIMS)), torch.arange(4)
     assert method.loss(1, network, output, labels) == plain.loss(1, network, output, labels)
 
@@ -69,7 +69,7 @@ def test_logits_depend_on_all_that_learns(name):
 @METHODS
 def test_a_rebuilt_network_says_the_same(name):
     method, network, features, _ = example(name)
-    again = method.second(first_network(method))
+    again = method.build_stage2(first_network(method))
     again.load_state_dict(network.state_dict())
     assert torch.equal(network.head.eval()(features).logits, again.head.eval()(features).logits)
 

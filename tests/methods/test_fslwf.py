@@ -14,9 +14,9 @@ LABELS = [0, 0, 0, 3, 3, 1, 4, 4]
 
 def example():
     method = make("fslwf", COUNTS)
-    network = method.second(first_network(method))
+    network = method.build_stage2(first_network(method))
     torch.manual_seed(1)
-    method.begin(2, network, lambda: torch.rand(len(COUNTS), DIMS))
+    method.on_stage_start(2, network, lambda: torch.rand(len(COUNTS), DIMS))
     return method, network.head.train(), network, torch.rand(len(LABELS), DIMS)
 
 
@@ -65,7 +65,7 @@ def test_which_classes_pose_is_drawn_anew_in_each_step():
 def test_weights_start_as_the_directions_of_the_stage_1_rows():
     method = make("fslwf", COUNTS)
     first = first_network(method)
-    head = method.second(first).head
+    head = method.build_stage2(first).head
     assert isinstance(first.head, LinearHead)
     for weight, row in zip(head.weight.tolist(), first.head.classifier.weight.tolist(), strict=True):
         torch.testing.assert_close(torch.tensor(weight), torch.tensor(row) / length(row))

@@ -6,16 +6,16 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from oltr.data.store import open_pack
-from oltr.engine.console import Console
-from oltr.engine.evaluate_run import load_network
-from oltr.engine.fit import fit
-from oltr.engine.options import FitOptions
-from oltr.engine.run_folder import RunFolder
+from oltr.console import Console
+from oltr.data.pack import open_pack
 from oltr.methods import METHODS
 from oltr.nn.backbone import Backbone
 from oltr.nn.class_counts import counts_of
 from oltr.recipes import resolve
+from oltr.runs.evaluate_run import load_network
+from oltr.training.fit import fit
+from oltr.training.options import FitOptions
+from oltr.training.run_folder import RunFolder
 from tests.helpers.tiny import tiny_config
 
 COUNTS, LABELS = [625, 81, 16], [0, 2, 1, 0]
@@ -42,8 +42,8 @@ def ldam_loop(cosines, stage):
 def test_the_loss_equals_a_loop_over_the_whole_head(stage):
     torch.manual_seed(0)
     method = make()
-    network = method.first(Backbone("resnet10_half", 32)).eval()
-    assert method.second(network) is network
+    network = method.build_stage1(Backbone("resnet10_half", 32)).eval()
+    assert method.build_stage2(network) is network
     output = network(torch.randn(4, 3, 32, 32))
     cosines = []
     for v in output.direct_feature.tolist():

@@ -18,7 +18,7 @@ def loss(stage, scale=1.0):
     """The terms for features that are `scale` times as long, and those features."""
     torch.manual_seed(0)
     method = METHODS["lifted"](resolve("glyphs", "lifted").settings, torch.tensor([50, 9, 3]), image_size=32)
-    network = method.second(method.first(Backbone("resnet10_half", 32)))
+    network = method.build_stage2(method.build_stage1(Backbone("resnet10_half", 32)))
     logits, features = torch.randn(6, 3), scale * torch.rand(6, 8)
     return method.loss(stage, network, Output(logits, features), torch.tensor(LABELS)), logits, features
 

@@ -3,23 +3,23 @@
 import torch
 from safetensors.torch import load_file
 
-from oltr.data.store import open_pack
-from oltr.engine.console import Console
-from oltr.engine.evaluate_run import load_network
-from oltr.engine.fit import fit
-from oltr.engine.options import FitOptions
-from oltr.engine.run_folder import RunFolder
+from oltr.console import Console
+from oltr.data.pack import open_pack
 from oltr.methods import METHODS
 from oltr.nn.backbone import Backbone
+from oltr.runs.evaluate_run import load_network
+from oltr.training.fit import fit
+from oltr.training.options import FitOptions
+from oltr.training.run_folder import RunFolder
 from tests.helpers.tiny import tiny_config
 
 
 def test_the_second_network_starts_by_saying_what_the_first_said():
     method = METHODS["lws"]({}, torch.tensor([50, 9, 3]), image_size=32)
-    first = method.first(Backbone("resnet10_half", 32)).eval()
+    first = method.build_stage1(Backbone("resnet10_half", 32)).eval()
     images = torch.randn(2, 3, 32, 32)
     before = first(images).logits
-    second = method.second(first).eval()
+    second = method.build_stage2(first).eval()
     torch.testing.assert_close(second(images).logits, before)
     assert [name for name, _ in second.head.named_parameters()] == ["scale"]
     assert [role for role, p in second.roles() if p is second.head.scale] == ["classifier"]

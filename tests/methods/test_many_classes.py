@@ -17,8 +17,8 @@ def build(name, classes):
     """The network of stage 2 with a memory, and its method."""
     torch.manual_seed(0)
     method = METHODS[name](resolve("glyphs", name).settings, torch.full((classes,), 5), SIZE)
-    network = method.second(method.first(Backbone("resnet32_cifar", SIZE)))
-    method.begin(2, network, lambda: torch.randn(classes, network.direct_feature.dims))
+    network = method.build_stage2(method.build_stage1(Backbone("resnet32_cifar", SIZE)))
+    method.on_stage_start(2, network, lambda: torch.randn(classes, network.direct_feature.dims))
     return method, network.train()
 
 

@@ -8,9 +8,9 @@ COUNTS = torch.tensor([500, 200, 90, 17, 4, 1])
 
 def example():
     method = make("metamodelnet", COUNTS)
-    network = method.second(first_network(method))
+    network = method.build_stage2(first_network(method))
     torch.manual_seed(1)
-    method.begin(2, network, lambda: torch.rand(len(COUNTS), DIMS))
+    method.on_stage_start(2, network, lambda: torch.rand(len(COUNTS), DIMS))
     return network.head.eval()
 
 

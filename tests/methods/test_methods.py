@@ -53,11 +53,11 @@ def step(method, stage, network):
 
 def both_stages(method):
     """The networks of both stages after a step each, and the losses of the second."""
-    first = method.first(backbone())
-    method.begin(1, first, class_means(256))
+    first = method.build_stage1(backbone())
+    method.on_stage_start(1, first, class_means(256))
     step(method, 1, first)
-    second = method.second(first)
-    method.begin(2, second, class_means(second.direct_feature.dims))
+    second = method.build_stage2(first)
+    method.on_stage_start(2, second, class_means(second.direct_feature.dims))
     losses = step(method, 2, second)
     step(method, 2, second)
     return first, second, losses
@@ -87,12 +87,12 @@ def test_every_method_goes_through_both_stages(name):
 @pytest.mark.parametrize("name", list(METHODS))
 def test_every_method_takes_a_loss_that_shrinks(name):
     method = make(name)
-    first = method.first(backbone())
-    network = method.second(first)
+    first = method.build_stage1(backbone())
+    network = method.build_stage2(first)
     images, labels = batch()
     network.eval()
     means = torch.stack([network(images).direct_feature[labels == k].mean(0) for k in range(4)])
-    method.begin(2, network, lambda: torch.cat([means, means.mean(0, keepdim=True)]).detach() + 0.1)
+    method.on_stage_start(2, network, lambda: torch.cat([means, means.mean(0, keepdim=True)]).detach() + 0.1)
     optimizer = torch.optim.SGD(network.parameters(), lr=0.01)
     values = []
     for _ in range(8):
@@ -108,7 +108,7 @@ def test_every_method_takes_a_loss_that_shrinks(name):
 
 def test_plain_is_cross_entropy_of_a_linear_classifier():
     method = make("plain")
-    network = method.first(backbone()).eval()
+    network = method.build_stage1(backbone()).eval()
     images, labels = batch()
     output = network(images)
     expected = 0.0
@@ -117,7 +117,7 @@ def test_plain_is_cross_entropy_of_a_linear_classifier():
     found = method.loss(1, network, output, labels)
     assert set(found) == {"cross_entropy"}
     assert found["cross_entropy"].item() == pytest.approx(expected / len(labels), rel=1e-5)
-    assert method.second(network) is network
+    assert method.build_stage2(network) is network
 
 
 SWITCHES = [
@@ -198,29 +198,29 @@ def test_an_unknown_setting_is_told():
 
 
 def test_the_hallucinator_starts_as_the_stage_1_classifier():
-    first = make("oltr").first(backbone())
-    second = make("oltr").second(first)
+    first = make("oltr").build_stage1(backbone())
+    second = make("oltr").build_stage2(first)
     hallucinator = second.head.meta.hallucinator
     assert torch.equal(hallucinator.weight, first.head.classifier.weight)
     assert torch.equal(hallucinator.bias, first.head.classifier.bias)
     assert hallucinator.weight is not first.head.classifier.weight
-    other = make("oltr", hallucinator_start="random").second(first)
+    other = make("oltr", hallucinator_start="random").build_stage2(first)
     assert not torch.equal(other.head.meta.hallucinator.weight, first.head.classifier.weight)
     # A fresh layer of the same width leaves the shapes equal, as in the released ImageNet-LT set-up.
-    same_width = make("oltr", fc=256).second(first)
+    same_width = make("oltr", fc=256).build_stage2(first)
     assert torch.equal(same_width.head.meta.hallucinator.weight, first.head.classifier.weight)
 
 
 def test_the_memory_starts_from_the_class_means_or_from_the_mini_batches():
     means = torch.randn(CLASSES, 256)
     released = make("oltr")
-    network = released.second(released.first(backbone()))
-    released.begin(2, network, lambda: means)
+    network = released.build_stage2(released.build_stage1(backbone()))
+    released.on_stage_start(2, network, lambda: means)
     assert torch.equal(network.head.meta.memory.centroids, means)
 
     paper = make("oltr-paper")
-    network = paper.second(paper.first(backbone())).eval()
-    paper.begin(2, network, lambda: pytest.fail("no pass over the training set is needed"))
+    network = paper.build_stage2(paper.build_stage1(backbone())).eval()
+    paper.on_stage_start(2, network, lambda: pytest.fail("no pass over the training set is needed"))
     images, labels = batch()
     output = network(images)
     paper.after_step(2, network, output, labels)
@@ -233,7 +233,7 @@ def test_oltr_adds_its_parts_to_the_cross_entropy():
     images, labels = batch()
     for name, loop in (("oltr", released_loss), ("oltr-paper", paper_loss)):
         method = make(name)
-        network = method.second(method.first(backbone())).eval()
+        network = method.build_stage2(method.build_stage1(backbone())).eval()
         network.head.meta.memory.start_from(torch.randn(CLASSES, 256))
         output = network(images)
         found = method.loss(2, network, output, labels)
@@ -300,7 +300,7 @@ def head_loop(v, head, released):
 @pytest.mark.parametrize("name", ["oltr", "oltr-paper"])
 def test_the_logits_of_oltr_equal_a_loop_over_the_whole_head(name):
     method = make(name)
-    network = method.second(method.first(backbone())).eval()
+    network = method.build_stage2(method.build_stage1(backbone())).eval()
     network.head.meta.memory.start_from(torch.randn(CLASSES, 256, generator=torch.Generator().manual_seed(3)))
     images, _ = batch()
     output = network(images)
@@ -312,11 +312,11 @@ def test_the_logits_of_oltr_equal_a_loop_over_the_whole_head(name):
 
 def test_attention_of_oltr_stands_where_the_settings_say():
     method = make("oltr", attention_stage=1)
-    network = method.second(method.first(backbone())).eval()
+    network = method.build_stage2(method.build_stage1(backbone())).eval()
     assert isinstance(network.attention, Attention)
     assert network.attention.self_attention.theta.in_features == 32
     with pytest.raises(UserError, match="stage 9"):
-        make("oltr", attention_stage=9).second(make("oltr").first(backbone()))
+        make("oltr", attention_stage=9).build_stage2(make("oltr").build_stage1(backbone()))
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,9 @@ SHOTS = {0: 8, 4: 2, 2: 4}  # 2^⌊draw · (highest level + 1)⌋; the highest w
 
 def example(name):
     method = make(name, COUNTS, cross_entropy_weight=0.5)
-    network = method.second(first_network(method))
+    network = method.build_stage2(first_network(method))
     torch.manual_seed(1)
-    method.begin(2, network, lambda: torch.rand(len(COUNTS), DIMS))
+    method.on_stage_start(2, network, lambda: torch.rand(len(COUNTS), DIMS))
     with torch.no_grad():
         for parameter in network.head.parameters():  # the blocks of metamodelnet start at zero
             parameter += 0.02 * torch.randn_like(parameter)
@@ -94,6 +94,6 @@ def test_means_of_two_images_get_the_spread_of_means_of_more_or_fewer():
 
 def test_many_shot_classes_keep_their_rows_and_without_any_the_larger_half_does():
     method = make("model-regression", COUNTS)
-    assert method.second(first_network(method)).head.others.tolist() == [3, 4]
+    assert method.build_stage2(first_network(method)).head.others.tolist() == [3, 4]
     method = make("model-regression", torch.tensor([5, 90, 30, 100]))
-    assert method.second(first_network(method)).head.others.tolist() == [0, 2]
+    assert method.build_stage2(first_network(method)).head.others.tolist() == [0, 2]

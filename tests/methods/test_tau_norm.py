@@ -6,17 +6,17 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from oltr.data.store import open_pack
-from oltr.engine.console import Console
-from oltr.engine.fit import fit
-from oltr.engine.options import FitOptions
-from oltr.engine.run_folder import RunFolder
+from oltr.console import Console
+from oltr.data.pack import open_pack
 from oltr.errors import UserError
-from oltr.evaluation.outputs import Outputs
 from oltr.methods import METHODS, tau_norm
 from oltr.methods.tau_norm import best_tau
 from oltr.nn.backbone import Backbone
 from oltr.recipes import resolve
+from oltr.runs.outputs import Outputs
+from oltr.training.fit import fit
+from oltr.training.options import FitOptions
+from oltr.training.run_folder import RunFolder
 from tests.helpers.tiny import tiny_config
 
 CLASSES, DIMS = 5, 256
@@ -79,10 +79,10 @@ def finished(validation, **changes):
     torch.manual_seed(0)
     settings = resolve("glyphs", "tau-norm").settings | changes
     method = METHODS["tau-norm"](settings, torch.tensor([40, 20, 10, 5, 2]), image_size=32)
-    network = method.first(Backbone("resnet10_half", 32))
+    network = method.build_stage1(Backbone("resnet10_half", 32))
     classifier = network.head.classifier
     before = classifier.weight.detach().clone()
-    method.finish(network, validation)
+    method.after_training(network, validation)
     return before, classifier.weight.detach(), classifier.bias.detach()
 
 

@@ -40,7 +40,7 @@ def self_attention_loop(layer, f):
 def spatial_loop(layer, f, form):
     """MA(f): one weight per position, all of them adding up to one."""
     _, height, width = f.shape
-    if form == "any":
+    if form == "pointwise":
         scores = [project(layer.score, f[:, y, x].tolist())[0] for y in range(height) for x in range(width)]
     else:
         linear, flat = layer.score, f.reshape(-1).tolist()
@@ -72,7 +72,7 @@ def stirred(attention):
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
-@pytest.mark.parametrize("form", ["any", "released"])
+@pytest.mark.parametrize("form", ["pointwise", "released"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("size", MAPS)
 def test_attention_equals_a_loop_over_positions(kind, form, size, dtype):
@@ -85,7 +85,7 @@ def test_attention_equals_a_loop_over_positions(kind, form, size, dtype):
     torch.testing.assert_close(found.double(), expected, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("form", ["any", "released"])
+@pytest.mark.parametrize("form", ["pointwise", "released"])
 @pytest.mark.parametrize("kind", ["self", "modulated"])
 def test_attention_starts_as_the_identity_and_learns(kind, form):
     torch.manual_seed(0)
@@ -107,11 +107,11 @@ def test_attention_starts_as_the_identity_and_learns(kind, form):
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_any_form_takes_maps_of_every_size(kind):
     torch.manual_seed(0)
-    attention = stirred(Attention(4, (7, 7), kind, "any"))
+    attention = stirred(Attention(4, (7, 7), kind, "pointwise"))
     for size in ((7, 7), (1, 9), (12, 2), (1, 1)):
         f = torch.randn(1, 4, *size)
         torch.testing.assert_close(
-            attention(f)[0].double(), attention_loop(attention, f[0], "any"), rtol=1e-5, atol=1e-5
+            attention(f)[0].double(), attention_loop(attention, f[0], "pointwise"), rtol=1e-5, atol=1e-5
         )
 
 

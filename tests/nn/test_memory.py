@@ -71,7 +71,7 @@ def test_the_gradient_of_reachability_reaches_the_feature_and_the_centroids_only
 
 def test_a_class_without_images_is_never_the_nearest():
     memory = Memory(3, 2)
-    memory.gather(torch.tensor([[5.0, 5.0], [9.0, 9.0]]), torch.tensor([0, 2]), rate=0.1)
+    memory.update_centroids(torch.tensor([[5.0, 5.0], [9.0, 9.0]]), torch.tensor([0, 2]), rate=0.1)
     assert memory.known.tolist() == [True, False, True]
     # Class 1 still stands at the origin, right beside this image.
     found = memory.reachability(torch.tensor([[0.1, 0.0]]), constant=True)
@@ -124,7 +124,7 @@ def test_gather_moves_each_centroid_towards_the_mean_of_its_group():
     seen = set()
     for _ in range(4):
         direct, labels = torch.randn(7, 3), torch.randint(0, 4, (7,))
-        memory.gather(direct, labels, rate=0.25)
+        memory.update_centroids(direct, labels, rate=0.25)
         for label in range(5):
             group = [v for v, own in zip(direct.tolist(), labels.tolist(), strict=True) if own == label]
             if not group:
@@ -141,7 +141,7 @@ def test_gather_moves_each_centroid_towards_the_mean_of_its_group():
 
 def test_what_the_memory_knows_is_saved_with_it():
     memory, copy = Memory(3, 2), Memory(3, 2)
-    memory.gather(torch.ones(1, 2), torch.tensor([1]), rate=0.1)
+    memory.update_centroids(torch.ones(1, 2), torch.tensor([1]), rate=0.1)
     copy.load_state_dict(memory.state_dict())
     assert copy.known.tolist() == [False, True, False]
     assert torch.equal(copy.centroids, memory.centroids)

@@ -26,7 +26,7 @@ def meta_head(dims, classes=5):
 def network(name="resnet10_half", size=32, stage=-1, kind="modulated", fc=None, head=meta_head):
     torch.manual_seed(0)
     backbone = Backbone(name, size)
-    attention = build_attention(backbone, kind, "any", stage, size)
+    attention = build_attention(backbone, kind, "pointwise", stage, size)
     direct_feature = DirectFeature(backbone.channels, fc)
     return Network(backbone, direct_feature, head(direct_feature.dims), attention, stage)
 
@@ -147,16 +147,16 @@ def test_attention_is_sized_for_its_stage():
     assert last.spatial.score.weight.shape == (4, 4 * 256)
     earlier = build_attention(backbone, "modulated", "released", 1, 32)
     assert earlier.spatial.score.weight.shape == (256, 256 * 32)
-    assert build_attention(backbone, "none", "any", -1, 32) is None
+    assert build_attention(backbone, "none", "pointwise", -1, 32) is None
 
 
 def test_without_a_map_attention_is_off_and_said():
     backbone = Backbone("test_convnext", 32)
     with pytest.warns(UserWarning, match="attention is off"):
-        assert build_attention(backbone, "modulated", "any", -1, 32) is None
+        assert build_attention(backbone, "modulated", "pointwise", -1, 32) is None
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert isinstance(build_attention(backbone, "modulated", "any", 0, 32), Attention)
+        assert isinstance(build_attention(backbone, "modulated", "pointwise", 0, 32), Attention)
 
 
 def test_embed_is_the_direct_feature_without_the_head():

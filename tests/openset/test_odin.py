@@ -20,7 +20,7 @@ def network(name="oltr"):
     torch.manual_seed(0)
     counts = torch.tensor([9, 5, 2])
     method = METHODS[name](resolve("glyphs", name).settings, counts, SIZE)
-    made = method.second(method.first(Backbone("resnet10_half", SIZE)))
+    made = method.build_stage2(method.build_stage1(Backbone("resnet10_half", SIZE)))
     if name == "oltr":
         made.head.meta.memory.start_from(torch.rand(3, made.direct_feature.dims))
         torch.nn.init.normal_(made.attention.self_attention.out.weight)

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from oltr.errors import UserError
-from oltr.evaluation.detection import auroc
-from oltr.evaluation.outputs import Outputs
+from oltr.metrics.detection import auroc
 from oltr.openset import SCORES, FittedScore, ScoreInfo
+from oltr.runs.outputs import Outputs
 from tests.helpers.separable import outputs, row, separable, strangers
 
 NAMES = ["energy", "knn", "mahalanobis", "max-logit", "odin", "openmax", "reachability", "softmax", "vim"]

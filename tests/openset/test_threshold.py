@@ -2,9 +2,9 @@ import pytest
 import torch
 
 from oltr.errors import UserError
-from oltr.evaluation.outputs import Outputs
 from oltr.openset.scores import SCORES
 from oltr.openset.threshold import check_choice, choose_threshold, settle_threshold
+from oltr.runs.outputs import Outputs
 
 REACHABILITY, SOFTMAX = SCORES["reachability"], SCORES["softmax"]
 

@@ -10,11 +10,11 @@ import pandas as pd
 import torch
 
 from oltr.data.manifest import Manifest
-from oltr.data.store import open_pack, write_pack_from
-from oltr.engine.configure import configure
-from oltr.engine.evaluate_run import make_report
-from oltr.engine.run_folder import RunFolder
-from oltr.evaluation.outputs import Outputs
+from oltr.data.pack import open_pack, write_pack_from
+from oltr.runs.evaluate_run import make_report
+from oltr.runs.outputs import Outputs
+from oltr.training.configure import configure
+from oltr.training.run_folder import RunFolder
 
 NAMES = ("ant", "bee", "cat", "dog")
 COUNTS = (120, 30, 30, 3)

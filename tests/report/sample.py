@@ -1,6 +1,6 @@
 """Small reports to draw and to load."""
 
-from oltr.evaluation.report import Report
+from oltr.runs.report import Report
 
 
 def sample_report(method="oltr", *, with_open=True, names=("cat", "dog"), counts=(200, 5), **more) -> Report:

@@ -11,23 +11,23 @@ import pytest
 import torch
 from PIL import Image
 
-from oltr.analysis.explanation import Missing
-from oltr.analysis.explanation_figure import explanation_figure
+from oltr.console import Console
 from oltr.data.images import read_image
+from oltr.data.pack import open_pack
 from oltr.data.sources import read_source
-from oltr.data.store import open_pack
-from oltr.engine.console import Console
-from oltr.engine.options import FitOptions
-from oltr.engine.run_folder import RunFolder
-from oltr.engine.run_outputs import load_network
-from oltr.engine.train_run import train_run
-from oltr.engine.views import all_pictures, chosen_images
 from oltr.errors import UserError
+from oltr.figures.explanation import Missing
+from oltr.figures.explanation_figure import explanation_figure
 from oltr.report import run_network
 from oltr.report.explain_run import explain
 from oltr.report.model_figures import activation_averages_of, attention_of, infused_of, method_of
 from oltr.report.run_network import RunNetwork
 from oltr.report.training_sample import training_sample
+from oltr.runs.run_outputs import load_network
+from oltr.runs.train_run import train_run
+from oltr.runs.views import all_pictures, chosen_images
+from oltr.training.options import FitOptions
+from oltr.training.run_folder import RunFolder
 from tests.helpers.pictures import class_folders
 from tests.helpers.tiny import tiny_config
 

@@ -13,14 +13,14 @@ from xml.etree import ElementTree
 import pytest
 import torch
 
-from oltr.engine.build import build_method, build_network
-from oltr.engine.console import Console
-from oltr.engine.run_folder import RunFolder
+from oltr.console import Console
 from oltr.errors import UserError
-from oltr.evaluation.outputs import Outputs
-from oltr.evaluation.report import Report
 from oltr.report.page.load import load_page_runs
 from oltr.report.page.write import write_page
+from oltr.runs.outputs import Outputs
+from oltr.runs.report import Report
+from oltr.training.build import build_method, build_network
+from oltr.training.run_folder import RunFolder
 from tests.report.made_run import COUNTS, made_pack, made_run
 
 WILD = ("<script>alert(1)</script>", "a & \"b\" 'c'", "</script><img src=x onerror=alert(2)>", "{{ 7 * 7 }}")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from oltr.engine.console import Console
+from oltr.console import Console
 from oltr.report.page.write import write_page
 from tests.report.made_run import made_pack, made_run
 

@@ -9,14 +9,14 @@ import torch
 import yaml
 
 from oltr.config import RunConfig
-from oltr.data.store import open_pack
-from oltr.engine.configure import configure
-from oltr.engine.console import Console
-from oltr.engine.run_folder import RunFolder
-from oltr.evaluation.report import Report
+from oltr.console import Console
+from oltr.data.pack import open_pack
 from oltr.report.page.load import load_page_runs
 from oltr.report.page.repeat import origin
 from oltr.report.tables import comparison
+from oltr.runs.report import Report
+from oltr.training.configure import configure
+from oltr.training.run_folder import RunFolder
 from tests.report.made_run import made_pack, made_run
 from tests.report.sample import sample_report
 
@@ -49,7 +49,12 @@ def configured(command: str) -> RunConfig:
 
 def test_the_command_gives_the_configuration_again(tmp_path, run):
     pack = tmp_path / "my data" / "made.pack"
-    changes = ["stage1.lr=0.00001", "stage2=null", "data.mean=[0.1, 0.2, 0.3]", "stage1.drops={3: 0.5}"]
+    changes = [
+        "stage1.lr=0.00001",
+        "stage2=null",
+        "data.mean=[0.1, 0.2, 0.3]",
+        "stage1.lr_milestones={3: 0.5}",
+    ]
     config = configure("glyphs", "plain", backbone="test_resnet", seed=7, changes=changes, epochs=(5,))
     other = RunFolder(tmp_path / "other")
     other.begin(config, open_pack(pack).manifest, str(pack), torch.device("cpu"))

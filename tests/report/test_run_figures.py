@@ -10,13 +10,13 @@ import pytest
 import torch
 from matplotlib.figure import Figure
 
-from oltr.engine.run_folder import RunFolder
 from oltr.errors import UserError
-from oltr.evaluation.outputs import Outputs
 from oltr.openset import SCORES
 from oltr.report import run_figures
 from oltr.report.loaded_run import LoadedRun
-from tests.analysis.few_outputs import COUNTS, splits
+from oltr.runs.outputs import Outputs
+from oltr.training.run_folder import RunFolder
+from tests.figures.few_outputs import COUNTS, splits
 
 
 def loaded(name, method="focal", counts=COUNTS, threshold=0.4, **more):

@@ -11,19 +11,19 @@ from oltr.cli.options import SOURCE, Json, Root, Source, print_json
 from oltr.errors import UserError
 
 if TYPE_CHECKING:
+    from oltr.console import Console
     from oltr.data.curate import Curated
     from oltr.data.manifest import Manifest
-    from oltr.engine.console import Console
 
 Shots = Literal["standard", "released"]
 
 
 def check(source: Source, root: Root = None, as_json: Json = False) -> int:
     """Open every image and say what would stop or spoil training; exit code 2 if anything would."""
+    from oltr.console import Console
     from oltr.data.check import check as check_images
     from oltr.data.sources import read_source
     from oltr.data.validate import class_notes
-    from oltr.engine.console import Console
 
     console, manifest = Console(), read_source(source, root)
     in_report = class_notes(manifest.table, manifest.classes)  # the report has its own words for these
@@ -52,11 +52,11 @@ def stats(
         shots: where the shot groups end: >100 / 20–100 / <20, or the released code's ≥100 / 21–99 / ≤20
         figure: draw the class distribution into this file (.png, .svg, .pdf)
     """
+    from oltr.console import Console
     from oltr.data.curate.published import recognised
     from oltr.data.sources import read_source
     from oltr.data.stats import read_counts, stats_from_counts
     from oltr.data.stats import stats as manifest_stats
-    from oltr.engine.console import Console
 
     if (source is None) == (counts is None):
         raise UserError("Give a source or --counts FILE, one of the two.", try_this="oltr data stats photos/")
@@ -68,8 +68,8 @@ def stats(
         Console().notes(manifest.notes)
         class_counts, facts = manifest.train_counts(), manifest_stats(manifest, shots)
     if figure is not None:
-        from oltr.analysis.distribution import class_distribution
-        from oltr.analysis.save import save_figure
+        from oltr.figures.distribution import class_distribution
+        from oltr.figures.save import save_figure
 
         save_figure(class_distribution(class_counts, shots), figure)
     if as_json:
@@ -95,9 +95,9 @@ def pack(source: Source, out: Path, size: int = 256, root: Root = None, as_json:
         out: the file to write, ending in .pack
         size: side of the stored images, in pixels
     """
+    from oltr.console import Console
+    from oltr.data.pack import check_size, write_pack
     from oltr.data.sources import read_source
-    from oltr.data.store import check_size, write_pack
-    from oltr.engine.console import Console
 
     check_size(size)
     console, manifest = Console(), read_source(source, root)
@@ -135,11 +135,11 @@ def longtail(
         open_classes: classes left out of training as unknown: a share below 1, or a number
         seed: decides which images and which open classes
     """
+    from oltr.console import Console
     from oltr.data.curate import Curated
     from oltr.data.curate.write import check_out, write_curation
     from oltr.data.make_longtail import make_longtail
     from oltr.data.sources import read_source
-    from oltr.engine.console import Console
 
     if alpha is None and imbalance is None:
         alpha = 6.0
@@ -203,11 +203,11 @@ def curate(
         verify: open every image afterwards
         seed: decides what is drawn at random
     """
+    from oltr.console import Console
     from oltr.data.curate import CurateOptions
     from oltr.data.curate import curate as make
+    from oltr.data.pack import write_pack
     from oltr.data.sources import read_source
-    from oltr.data.store import write_pack
-    from oltr.engine.console import Console
 
     console, out = Console(), out.expanduser()
     with console.progress(f"curating {name}") as progress:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from oltr.cli.options import Epochs, Json, print_json
 
 if TYPE_CHECKING:
-    from oltr.engine.console import Console
-    from oltr.evaluation.report import Report
+    from oltr.console import Console
+    from oltr.runs.report import Report
 
 METHODS = ("plain", "class-aware", "oltr")
 
@@ -27,15 +27,15 @@ def demo(out: Path = Path("runs/demo"), seed: int = 0, epochs: Epochs = (), as_j
     import time
 
     from oltr.cli.glyph_pack import draw_glyphs
-    from oltr.data.store import open_pack
-    from oltr.engine.configure import configure
-    from oltr.engine.console import Console
-    from oltr.engine.decision import UNKNOWN_RATE
-    from oltr.engine.evaluate_run import cached_outputs, make_report
-    from oltr.engine.options import FitOptions
-    from oltr.engine.run_folder import RunFolder
-    from oltr.engine.train_run import train_run
+    from oltr.console import Console
+    from oltr.data.pack import open_pack
     from oltr.report.tables import comparison
+    from oltr.runs.decision import UNKNOWN_RATE
+    from oltr.runs.evaluate_run import cached_outputs, make_report
+    from oltr.runs.train_run import train_run
+    from oltr.training.configure import configure
+    from oltr.training.options import FitOptions
+    from oltr.training.run_folder import RunFolder
 
     console, began = Console(), time.monotonic()
     configs = {method: configure("glyphs", method, epochs=epochs, seed=seed) for method in METHODS}

@@ -35,7 +35,7 @@ def doctor(as_json: Json = False) -> int:
         except Exception as problem:  # a broken install fails in its own ways
             problems.append(f"{module} cannot be imported: {problem}")
     if not problems:
-        from oltr.engine.run_folder import hardware, versions
+        from oltr.training.run_folder import hardware, versions
 
         found |= versions() | {"device": hardware()}
     found |= {

@@ -35,11 +35,11 @@ def evaluate(
         shots: where the shot groups end; as the run was trained unless given
         per_class: also show this many of the worst classes
     """
-    from oltr.engine.console import Console
-    from oltr.engine.evaluate_run import cached_outputs, make_report
-    from oltr.engine.read_outputs import outputs_on, source_to_measure
-    from oltr.engine.run_folder import RunFolder
+    from oltr.console import Console
     from oltr.report.tables import per_class as class_table
+    from oltr.runs.evaluate_run import cached_outputs, make_report
+    from oltr.runs.read_outputs import outputs_on, source_to_measure
+    from oltr.training.run_folder import RunFolder
 
     if per_class < 0:
         raise UserError(f"--per-class {per_class} is negative.", try_this="--per-class 10")

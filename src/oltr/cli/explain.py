@@ -31,14 +31,14 @@ def explain(
         threshold: where the score divides known from unknown
         unknown_rate: instead, choose it such that at most this share of validation images is called unknown
     """
-    from oltr.analysis.explanation_figure import explanation_figure
-    from oltr.analysis.explanation_text import explanation_text
-    from oltr.analysis.save import KINDS, save_figure
+    from oltr.console import Console
     from oltr.data.sources import read_source
-    from oltr.engine.console import Console
-    from oltr.engine.predict import checked_name
-    from oltr.engine.run_folder import RunFolder
+    from oltr.figures.explanation_figure import explanation_figure
+    from oltr.figures.explanation_text import explanation_text
+    from oltr.figures.save import KINDS, save_figure
     from oltr.report.explain_run import explain as explained
+    from oltr.runs.predict import checked_name
+    from oltr.training.run_folder import RunFolder
 
     if root is not None and source is None:
         raise UserError("--root was given without a --source.", try_this="--source SOURCE --root DIR")

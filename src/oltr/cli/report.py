@@ -41,9 +41,9 @@ def report(
     if figures is not None and figures.exists() and not figures.is_dir():
         raise UserError(f"--figures {figures} is a file.", try_this="a folder for the figures")
 
-    from oltr.data.wording import count
-    from oltr.engine.console import Console
+    from oltr.console import Console
     from oltr.report.page.write import write_page
+    from oltr.wording import count
 
     console = Console()
     pictures = write_page(runs, page, console, figures)

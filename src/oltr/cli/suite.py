@@ -51,13 +51,13 @@ def suite(
     """
     import dataclasses
 
-    from oltr.cli.suite_order import Order
-    from oltr.cli.suite_plan import tell_plan
-    from oltr.engine.console import Console
-    from oltr.engine.suite_check import check_rows
-    from oltr.engine.suite_file import chosen_rows, load_suite
-    from oltr.engine.suite_plan import plan_runs, unequal_epochs
+    from oltr.console import Console
     from oltr.recipes import load_recipe
+    from oltr.suites.check import check_rows
+    from oltr.suites.order import Order
+    from oltr.suites.plan import plan_runs, unequal_epochs
+    from oltr.suites.suite_file import chosen_rows, load_suite
+    from oltr.suites.tell_plan import tell_plan
 
     if jobs < 1:
         raise UserError(f"--jobs {jobs} is too small.", try_this="--jobs 1 or more")
@@ -67,14 +67,14 @@ def suite(
         setting = load_recipe(recipe).about
         table = dataclasses.replace(table, recipe=recipe, about=wanted.about if wanted.sweep else setting)
     if alphas:
-        from oltr.cli.suite_longtail import with_alphas
+        from oltr.suites.sweep_longtail import with_alphas
 
         table = with_alphas(table, alphas)
     check_rows(table, own_recipe=table.recipe == wanted.recipe)
     out = out or Path("runs") / table.name
     sweeps_data = table.sweep == "longtail"  # its runs have other images at every α
     if sweeps_data:
-        from oltr.engine.sweep_longtail import plan_longtail
+        from oltr.suites.plan_longtail import plan_longtail
 
         parts = plan_longtail(table, seeds, epochs, changes, out)
         runs = parts[-1].runs
@@ -88,9 +88,9 @@ def suite(
         return 0
     order = Order(table, source, root, out, epochs, changes, warning, jobs, cpu, as_json)
     if sweeps_data:
-        from oltr.cli.suite_longtail import sweep_longtail
+        from oltr.suites.sweep_longtail import sweep_longtail
 
         return sweep_longtail(order, parts, console)
-    from oltr.cli.suite_table import fill_table
+    from oltr.suites.fill_table import fill_table
 
     return fill_table(order, runs, console)

@@ -63,9 +63,9 @@ def train(
         tensorboard: also log for TensorBoard, into the run folder
         dry_run: say what would be done and stop
     """
+    from oltr.console import Console, process_rank
     from oltr.data.sources import read_source
-    from oltr.engine.configure import configure
-    from oltr.engine.console import Console, process_rank
+    from oltr.training.configure import configure
 
     console = Console()
     config = configure(
@@ -84,9 +84,9 @@ def train(
     manifest = read_source(source, root)
 
     from oltr.distributed import leave
-    from oltr.engine.fit import check_trainable
-    from oltr.engine.options import FitOptions
-    from oltr.engine.train_run import train_run
+    from oltr.runs.train_run import train_run
+    from oltr.training.fit import check_trainable
+    from oltr.training.options import FitOptions
 
     check_trainable(manifest)
     console.notes(manifest.notes)

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from oltr.data.images import NO_FILE, UnreadableImage, decode_image, read_bytes
 from oltr.data.manifest import Manifest
-from oltr.data.store import open_pack
-from oltr.data.wording import count, first_few
+from oltr.data.pack import open_pack
+from oltr.wording import count, first_few
 
 SMALL_SIDE = 16  # pixels; below it there is hardly a shape to learn
 AT_A_TIME = 4096  # images handed to the threads at once, so that a million files cost no memory

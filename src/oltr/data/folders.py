@@ -14,8 +14,8 @@ import pandas as pd
 
 from oltr.data.manifest import Manifest
 from oltr.data.validate import SPLITS, UNNAMED, natural_order
-from oltr.data.wording import Caution, count, first_few
 from oltr.errors import UserError
+from oltr.wording import Caution, count, first_few
 
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff", ".gif", ".ppm")
 SPLIT_FOLDERS = {name: name for name in SPLITS} | {"valid": "val", "validation": "val", "unknown": "open"}

@@ -11,8 +11,8 @@ import pandas as pd
 from oltr.data.longtail import exponential_counts, pareto_counts
 from oltr.data.manifest import Manifest
 from oltr.data.validate import SPLITS
-from oltr.data.wording import count, first_few
 from oltr.errors import UserError
+from oltr.wording import count, first_few
 
 # Where the source has no test or val images, each class gives this share of what the smallest class has,
 # and at most what ImageNet-LT has per class.

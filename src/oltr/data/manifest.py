@@ -13,7 +13,7 @@ import pandas as pd
 
 from oltr.data.validate import COLUMNS, SPLITS, class_notes, clean_table, known_classes
 from oltr.errors import UserError
-from oltr.files import whole
+from oltr.files import atomic_write
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +86,7 @@ class Manifest:
             raise UserError(
                 f"{path} is no name for a manifest.", try_this="a name ending in .csv or .parquet"
             )
-        with whole(path) as part:
+        with atomic_write(path) as part:
             if path.suffix == ".csv":
                 # Python before 3.13 leaves a carriage return in a name unquoted, which then ends the line.
                 odd = any(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from oltr.data.manifest import Manifest
-from oltr.data.wording import count
 from oltr.errors import UserError
+from oltr.wording import count
 
 
 def open_class_names(manifest: Manifest) -> list[str]:

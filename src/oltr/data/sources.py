@@ -10,8 +10,8 @@ from oltr.data.folders import Flat, read_folder
 from oltr.data.lists import find_lists, read_lists
 from oltr.data.manifest import Manifest
 from oltr.data.validate import as_text
-from oltr.data.wording import first_few
 from oltr.errors import UserError
+from oltr.wording import first_few
 
 FORMS = (
     "a manifest (.csv or .parquet), a folder of class folders, a folder with train/ val/ test/ open/, "
@@ -38,7 +38,7 @@ def read_source(
         raise UserError(f"The image root {root} is not a folder.", try_this="the folder the paths start from")
     if source.is_file():
         if source.suffix.lower() == ".pack":
-            from oltr.data.store import read_pack_manifest
+            from oltr.data.pack import read_pack_manifest
 
             return read_pack_manifest(source)
         return read_manifest(source, root)

@@ -11,7 +11,7 @@ import numpy as np
 
 from oltr.data.manifest import Manifest
 from oltr.errors import UserError
-from oltr.evaluation.shots import GROUPS, shot_sizes
+from oltr.metrics.shots import GROUPS, shot_sizes
 
 
 def stats(manifest: Manifest, shots: str = "standard") -> dict[str, Any]:

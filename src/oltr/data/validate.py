@@ -8,8 +8,8 @@ import re
 
 import pandas as pd
 
-from oltr.data.wording import Caution, count, first_few
 from oltr.errors import UserError
+from oltr.wording import Caution, count, first_few
 
 COLUMNS = ("path", "label", "split")
 SPLITS = ("train", "val", "test", "open")

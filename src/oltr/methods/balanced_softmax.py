@@ -25,8 +25,8 @@ class BalancedSoftmax(Method):
     )
     first_stage = "balanced-softmax"
 
-    def first(self, backbone: Backbone) -> Network:
-        return keep_counts(super().first(backbone), self.train_counts)
+    def build_stage1(self, backbone: Backbone) -> Network:
+        return keep_counts(super().build_stage1(backbone), self.train_counts)
 
     def loss(self, stage: int, network: Network, output: Output, labels: Tensor) -> dict[str, Tensor]:
         logits, counts = output.all_logits.float(), counts_of(network)

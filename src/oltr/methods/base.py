@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 from torch import Tensor
 
 from oltr.config import build
-from oltr.evaluation.outputs import Outputs
 from oltr.nn.backbone import Backbone
 from oltr.nn.direct_feature import DirectFeature
 from oltr.nn.heads import LinearHead, Output
 from oltr.nn.network import Network
 from oltr.registry import Registry
+from oltr.runs.outputs import Outputs
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Method:
     info: ClassVar[MethodInfo]
     Settings: ClassVar[type] = NoSettings
     first_stage: str = "plain"
-    needs_second: ClassVar[bool] = False  # whether it is nothing but its first stage without a second
+    needs_stage2: ClassVar[bool] = False  # whether it is nothing but its first stage without a second
     score: ClassVar[str] = "softmax"  # what calls an image unknown, unless the user chooses another
 
     def __init__(self, settings: Mapping[str, Any], train_counts: Tensor, image_size: int):
@@ -57,16 +57,16 @@ class Method:
         """The settings as the method's own dataclass; a wrong name or value is a UserError."""
         return build(cls.Settings, settings, "settings")
 
-    def first(self, backbone: Backbone) -> Network:
+    def build_stage1(self, backbone: Backbone) -> Network:
         """The network of stage 1: a linear classifier on the pooled map."""
         head = LinearHead(backbone.channels, self.num_classes)
         return Network(backbone, DirectFeature(backbone.channels), head)
 
-    def second(self, first: Network) -> Network:
+    def build_stage2(self, first: Network) -> Network:
         """The network of stage 2, made from the trained first one; by default it simply goes on."""
         return first
 
-    def begin(self, stage: int, network: Network, class_means: Callable[[], Tensor]) -> None:
+    def on_stage_start(self, stage: int, network: Network, class_means: Callable[[], Tensor]) -> None:
         """Called before a stage; `class_means` passes over the training set for the mean v_direct, K×D."""
 
     def loss(self, stage: int, network: Network, output: Output, labels: Tensor) -> dict[str, Tensor]:
@@ -76,7 +76,7 @@ class Method:
     def after_step(self, stage: int, network: Network, output: Output, labels: Tensor) -> None:
         """Called after each optimiser step, for what is learned without a gradient."""
 
-    def finish(self, network: Network, validation: Callable[[], Outputs | None]) -> str | None:
+    def after_training(self, network: Network, validation: Callable[[], Outputs | None]) -> str | None:
         """Called after the last stage, for weights set by looking at validation images; says what was set."""
         return None
 

@@ -14,7 +14,7 @@ from oltr.nn.network import Network, Output
 class CostSensitive(Method):
     """The plain model; in its second stage images weigh 1 / (training images of their class)."""
 
-    needs_second = True
+    needs_stage2 = True
     info = MethodInfo(
         title="Cost-sensitive",
         summary="The plain model, then cross-entropy weighted by the inverse of each class's frequency",
@@ -24,7 +24,7 @@ class CostSensitive(Method):
         "scratch a few images of the rarest classes outweigh all others, and short trainings learn nothing",
     )
 
-    def second(self, first: Network) -> Network:
+    def build_stage2(self, first: Network) -> Network:
         return keep_counts(first, self.train_counts)
 
     def loss(self, stage: int, network: Network, output: Output, labels: Tensor) -> dict[str, Tensor]:

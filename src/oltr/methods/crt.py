@@ -11,7 +11,7 @@ from oltr.nn.network import Network
 class Crt(Method):
     """The plain model; then its backbone stands still and a fresh classifier learns on balanced batches."""
 
-    needs_second = True
+    needs_stage2 = True
     info = MethodInfo(
         title="cRT",
         summary="The plain model, then a new classifier on class-balanced batches and a frozen backbone",
@@ -20,6 +20,6 @@ class Crt(Method):
         changes="the second stage is as long as the others', not a few epochs after a full training",
     )
 
-    def second(self, first: Network) -> Network:
+    def build_stage2(self, first: Network) -> Network:
         head = LinearHead(first.direct_feature.dims, self.num_classes)
         return Network(first.backbone, first.direct_feature, head)

@@ -50,7 +50,7 @@ class Experts(Method):
     def first_stage(self) -> str:  # type: ignore[override]
         return str(self.settings)  # all of them shape it
 
-    def first(self, backbone: Backbone) -> Network:
+    def build_stage1(self, backbone: Backbone) -> Network:
         s, dims = self.settings, backbone.channels
         give_experts(backbone, s.experts, self.image_size)
         head = ExpertHead(s.experts, dims, self.num_classes, s.logit_scale)

@@ -34,7 +34,7 @@ class Fslwf(Method):
     """Stage 1 the plain model; stage 2, on its fixed features, cosine weights and a generator of more."""
 
     Settings = FslwfSettings
-    needs_second = True
+    needs_stage2 = True
     info = MethodInfo(
         title="FSLwF",
         summary="Attention over the weights of common classes generates those of rare ones",
@@ -44,13 +44,13 @@ class Fslwf(Method):
         "rare classes in place of new ones, their class mean the one support; keys start as the weights",
     )
 
-    def second(self, first: Network) -> Network:
+    def build_stage2(self, first: Network) -> Network:
         assert isinstance(first.head, LinearHead)
         common = common_classes(self.train_counts, self.settings.least_images)
         head = GeneratedHead(first.head.classifier.weight.detach(), common, self.settings.scale)
         return Network(first.backbone, first.direct_feature, head)
 
-    def begin(self, stage: int, network: Network, class_means: Callable[[], Tensor]) -> None:
+    def on_stage_start(self, stage: int, network: Network, class_means: Callable[[], Tensor]) -> None:
         if isinstance(network.head, GeneratedHead):
             network.head.start_from(class_means())
 

@@ -47,7 +47,7 @@ class LdamDrw(Method):
     def first_stage(self) -> str:  # type: ignore[override]
         return f"ldam, scale {self.settings.scale}, margin {self.settings.margin}"
 
-    def first(self, backbone: Backbone) -> Network:
+    def build_stage1(self, backbone: Backbone) -> Network:
         head = CosineHead(backbone.channels, self.num_classes, self.settings.scale)
         return keep_counts(Network(backbone, DirectFeature(backbone.channels), head), self.train_counts)
 

@@ -24,7 +24,7 @@ class Lifted(Method):
     """The plain model, then class-balanced batches in which v_direct of one class is drawn together."""
 
     Settings = LiftedSettings
-    needs_second = True
+    needs_stage2 = True
     info = MethodInfo(
         title="Lifted structured loss",
         summary="The plain model, then cross-entropy and a loss on all pairs of a class-balanced batch",

@@ -12,7 +12,7 @@ from oltr.nn.scaled_head import ScaledHead
 class Lws(Method):
     """The plain model; then nothing of it learns but a scale for each class, on balanced batches."""
 
-    needs_second = True
+    needs_stage2 = True
     info = MethodInfo(
         title="LWS",
         summary="The plain model, then one learned scale per class on class-balanced batches",
@@ -21,6 +21,6 @@ class Lws(Method):
         changes="the second stage is as long as the others', not a few epochs after a full training",
     )
 
-    def second(self, first: Network) -> Network:
+    def build_stage2(self, first: Network) -> Network:
         assert isinstance(first.head, LinearHead)
         return Network(first.backbone, first.direct_feature, ScaledHead(first.head.classifier))

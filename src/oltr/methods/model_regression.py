@@ -40,7 +40,7 @@ class ModelRegression(Method):
     """
 
     Settings = RegressionSettings
-    needs_second = True
+    needs_stage2 = True
     info = MethodInfo(
         title="Model regression",
         summary="A small network turns few-shot classifiers into many-shot ones",
@@ -55,14 +55,14 @@ class ModelRegression(Method):
         """T on rows of D+1 numbers."""
         return Regressor(dims)
 
-    def second(self, first: Network) -> Network:
+    def build_stage2(self, first: Network) -> Network:
         assert isinstance(first.head, LinearHead)
         common = common_classes(self.train_counts, self.settings.least_images)
         regressor = self.regressor(first.direct_feature.dims + 1)
         head = RegressedHead(first.head.classifier, common, self.train_counts, regressor)
         return Network(first.backbone, first.direct_feature, head)
 
-    def begin(self, stage: int, network: Network, class_means: Callable[[], Tensor]) -> None:
+    def on_stage_start(self, stage: int, network: Network, class_means: Callable[[], Tensor]) -> None:
         if isinstance(network.head, RegressedHead):
             network.head.start_from(class_means())
 

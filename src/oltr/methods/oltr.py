@@ -55,7 +55,7 @@ class Oltr(Method):
     """Stage 1 the plain model; stage 2 adds attention, memory, meta-embedding and a cosine classifier."""
 
     Settings = OltrSettings
-    needs_second = True
+    needs_stage2 = True
     info = MethodInfo(
         title="OLTR",
         summary="Dynamic meta-embedding with a visual memory, and modulated attention",
@@ -72,13 +72,13 @@ class Oltr(Method):
     def _fc_at_once(self) -> bool:
         return self.settings.fc is not None and self.settings.fc_from == 1
 
-    def first(self, backbone: Backbone) -> Network:
+    def build_stage1(self, backbone: Backbone) -> Network:
         if not self._fc_at_once:
-            return super().first(backbone)
+            return super().build_stage1(backbone)
         direct_feature = DirectFeature(backbone.channels, self.settings.fc)
         return Network(backbone, direct_feature, LinearHead(direct_feature.dims, self.num_classes))
 
-    def second(self, first: Network) -> Network:
+    def build_stage2(self, first: Network) -> Network:
         s, backbone = self.settings, first.backbone
         attention = build_attention(
             backbone, s.attention, s.attention_form, s.attention_stage, self.image_size
@@ -100,7 +100,7 @@ class Oltr(Method):
         head = MetaEmbeddingHead(meta, CosineClassifier(dims, self.num_classes, s.logit_scale, s.squash))
         return Network(backbone, direct_feature, head, attention, s.attention_stage)
 
-    def begin(self, stage: int, network: Network, class_means: Callable[[], Tensor]) -> None:
+    def on_stage_start(self, stage: int, network: Network, class_means: Callable[[], Tensor]) -> None:
         memory = _memory(network)
         if memory is not None and self.settings.centroid_start == "class-means":
             memory.start_from(class_means())
@@ -128,7 +128,7 @@ class Oltr(Method):
     def after_step(self, stage: int, network: Network, output: Output, labels: Tensor) -> None:
         memory = _memory(network)
         if memory is not None and self.settings.centroid_start == "mini-batches":
-            memory.gather(output.direct_feature, labels, self.settings.centroid_rate)
+            memory.update_centroids(output.direct_feature, labels, self.settings.centroid_rate)
 
 
 @METHODS.register("oltr-paper")

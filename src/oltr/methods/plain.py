@@ -22,7 +22,7 @@ class Plain(Method):
 class ClassAware(Method):
     """The plain model whose second stage draws classes, not images: what re-sampling alone gives."""
 
-    needs_second = True
+    needs_stage2 = True
     info = MethodInfo(
         title="Class-aware sampling",
         summary="The plain model, then a second stage on class-balanced batches",

@@ -29,7 +29,7 @@ class Range(Method):
     """The plain model, then class-balanced batches in which each class's v_direct is held together."""
 
     Settings = RangeSettings
-    needs_second = True
+    needs_stage2 = True
     info = MethodInfo(
         title="Range loss",
         summary="The plain model, then cross-entropy, short ranges within and distance between classes",

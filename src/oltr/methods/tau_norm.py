@@ -10,13 +10,13 @@ import torch
 from torch import Tensor
 
 from oltr.errors import UserError
-from oltr.evaluation.accuracy import mean, per_class_accuracy
-from oltr.evaluation.outputs import Outputs
 from oltr.methods.base import METHODS, Method, MethodInfo
+from oltr.metrics.accuracy import mean, per_class_accuracy
 from oltr.nn.blocked_softmax import lengths
 from oltr.nn.blocks import LARGEST
 from oltr.nn.heads import LinearHead
 from oltr.nn.network import Network
+from oltr.runs.outputs import Outputs
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class TauNorm(Method):
     )
 
     @torch.no_grad()
-    def finish(self, network: Network, validation: Callable[[], Outputs | None]) -> str:
+    def after_training(self, network: Network, validation: Callable[[], Outputs | None]) -> str:
         assert isinstance(network.head, LinearHead)
         classifier, outputs = network.head.classifier, validation()
         tau = None if outputs is None else best_tau(outputs, classifier.weight.cpu(), self.settings.taus)

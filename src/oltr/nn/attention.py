@@ -7,7 +7,7 @@ from typing import Literal
 from torch import Tensor, nn
 
 AttentionKind = Literal["none", "spatial", "self", "modulated"]
-AttentionForm = Literal["any", "released"]
+AttentionForm = Literal["pointwise", "released"]
 
 
 class SelfAttention(nn.Module):
@@ -38,8 +38,8 @@ class SelfAttention(nn.Module):
 class SpatialAttention(nn.Module):
     """MA(f): a softmax over the H·W positions, conditioned on f, B×C×H×W → B×1×H×W.
 
-    `any` scores each position from its own channels (a 1×1 convolution), at every map size; `released` scores
-    all positions from the whole map (a linear layer HW·C → HW), at the size it was built for.
+    `pointwise` scores each position from its own channels (a 1×1 convolution), at every map size; `released`
+    scores all positions from the whole map (a linear layer HW·C → HW), at the size it was built for.
     """
 
     def __init__(self, channels: int, map_size: tuple[int, int], form: AttentionForm):
@@ -63,7 +63,7 @@ class Attention(nn.Module):
     """f_att = f + A(f); A = MA ⊗ SA (modulated), SA (self) or MA ⊗ f (spatial, the paper's ablation)."""
 
     def __init__(
-        self, channels: int, map_size: tuple[int, int], kind: AttentionKind, form: AttentionForm = "any"
+        self, channels: int, map_size: tuple[int, int], kind: AttentionKind, form: AttentionForm = "pointwise"
     ):
         super().__init__()
         has_self, has_spatial = kind in ("self", "modulated"), kind in ("spatial", "modulated")

@@ -32,7 +32,7 @@ class Memory(nn.Module):
         self.known.fill_(True)
 
     @torch.no_grad()
-    def gather(self, direct: Tensor, labels: Tensor, rate: float) -> None:
+    def update_centroids(self, direct: Tensor, labels: Tensor, rate: float) -> None:
         """The paper's neighbourhood sampling: move each centroid towards its group's mean in this mini-batch.
 
         c_i ← c_i + rate · (mean of the group − c_i), and onto the mean when class i is seen for the first

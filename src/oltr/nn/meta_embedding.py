@@ -44,7 +44,7 @@ class MetaEmbedding(nn.Module):
     ):
         super().__init__()
         self.coefficients, self.scale, self.constant = coefficients, reachability_scale, constant_centroids
-        self.calibrated = reachability
+        self.use_reachability = reachability
         self.memory = Memory(num_classes, dims) if memory or reachability else None
         self.hallucinator = nn.Linear(dims, num_classes) if memory else None  # T_hal
         self.concept_selector = nn.Linear(dims, dims) if memory and selector else None  # T_sel
@@ -57,7 +57,7 @@ class MetaEmbedding(nn.Module):
             if self.concept_selector is not None:
                 e = self.concept_selector(direct).tanh()
             v = direct + (memory_feature if e is None else e * memory_feature)
-        if self.calibrated and self.memory is not None:
+        if self.use_reachability and self.memory is not None:
             gamma = self.memory.reachability(direct, self.constant)
             v = v * (self.scale / gamma)[:, None]
         return MetaParts(v, memory_feature, e, gamma)

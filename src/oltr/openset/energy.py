@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from oltr.evaluation.outputs import Outputs
 from oltr.openset.parts import by_parts
 from oltr.openset.scores import Score, ScoreInfo, register
+from oltr.runs.outputs import Outputs
 
 
 def log_sum_exp(outputs: Outputs) -> Tensor:

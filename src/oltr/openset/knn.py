@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from oltr.evaluation.outputs import Outputs
 from oltr.openset.scores import FittedScore, ScoreInfo, register
+from oltr.runs.outputs import Outputs
 
 MOST_NEIGHBOURS = 50
 QUERIES, NEIGHBOURS = 1024, 16384  # rows of the two sides of a matrix product

@@ -7,11 +7,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from oltr.evaluation.outputs import Outputs
 from oltr.nn.memory import squared_distances
 from oltr.openset.moments import ROUNDING, class_means, scatter
 from oltr.openset.parts import by_parts
 from oltr.openset.scores import FittedScore, ScoreInfo, register
+from oltr.runs.outputs import Outputs
 
 
 class _Whitened(NamedTuple):

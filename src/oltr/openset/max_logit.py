@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from oltr.evaluation.outputs import Outputs
 from oltr.openset.scores import Score, ScoreInfo, register
+from oltr.runs.outputs import Outputs
 
 
 @register

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from oltr.evaluation.outputs import Outputs
 from oltr.openset.parts import by_parts
 from oltr.openset.scores import Score, ScoreInfo, register
+from oltr.runs.outputs import Outputs
 
 if TYPE_CHECKING:
     from oltr.nn.network import Network

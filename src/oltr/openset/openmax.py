@@ -7,11 +7,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from oltr.evaluation.outputs import Outputs
 from oltr.openset.moments import class_means
 from oltr.openset.parts import AT_A_TIME, by_parts
 from oltr.openset.scores import FittedScore, ScoreInfo, register
 from oltr.openset.weibull import fit_tail, weibull_cdf
+from oltr.runs.outputs import Outputs
 
 # α: likeliest classes that may give way. The paper has 10, of 1000 that overlap. Where classes stand apart,
 # an image is far from all but its own, and ten logits given away would call every image unknown.

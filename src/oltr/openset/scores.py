@@ -12,8 +12,8 @@ from weakref import WeakKeyDictionary
 from torch import Tensor
 
 from oltr.errors import UserError
-from oltr.evaluation.outputs import OPEN, Outputs
 from oltr.registry import Registry
+from oltr.runs.outputs import OPEN, Outputs
 
 Learned = TypeVar("Learned")
 AnyScore = TypeVar("AnyScore", bound="type[Score]")

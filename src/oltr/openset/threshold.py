@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from oltr.errors import UserError
-from oltr.evaluation.outputs import OPEN, Outputs
 from oltr.openset.scores import Score
+from oltr.runs.outputs import OPEN, Outputs
 
 
 def choose_threshold(score: Score, validation: Outputs | None, unknown_rate: float) -> float:

@@ -16,6 +16,7 @@ import yaml
 
 from oltr.config import RunConfig, build
 from oltr.errors import UserError
+from oltr.old_names import current_values
 from oltr.registry import unknown_name
 
 HOME = Path(__file__).parent
@@ -51,6 +52,7 @@ def load_recipe(name: str) -> Recipe:
             raise unknown_name(f"entry in recipe {path.name}", str(key), _RECIPE_KEYS)
     for key in ("run", "methods", "expect"):
         values[key] = _entries(values.get(key), f"{key} in recipe {path.name}")
+    values["run"] = current_values(values["run"])
     if base := values.pop("base", None):
         below = load_recipe(base)
         values = merge(
@@ -65,7 +67,8 @@ def resolve(recipe: str, method: str, changes: Mapping[str, Any] | None = None) 
     if not own.is_file():
         raise unknown_name("method", method, [path.stem for path in own.parent.glob("*.yaml")])
     values = merge(chosen.run, read_entries(own))
-    values = merge(values, _entries(chosen.methods.get(method), f"{method} in recipe {recipe}"))
+    own_changes = _entries(chosen.methods.get(method), f"{method} in recipe {recipe}")
+    values = merge(values, current_values(own_changes))
     values = merge(values, changes or {})
     return build(RunConfig, values | {"method": method, "recipe": recipe})
 
@@ -94,7 +97,7 @@ def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     """Nested mappings laid over each other; anything else, and a table of drops, replaces what was there."""
     merged = dict(below)
     for key, value in above.items():
-        if isinstance(value, Mapping) and isinstance(merged.get(key), Mapping) and key != "drops":
+        if isinstance(value, Mapping) and isinstance(merged.get(key), Mapping) and key != "lr_milestones":
             merged[key] = merge(merged[key], value)
         else:
             merged[key] = value

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from oltr.errors import UserError
-from oltr.evaluation.report import Report
+from oltr.runs.report import Report
 
 
 def load_reports(run_folders: Iterable[str | Path]) -> dict[str, Report]:
@@ -47,8 +47,8 @@ def _load(folder: Path) -> Report:
 
 def _no_report(folder: Path) -> UserError:
     """What to do about a run without a report."""
-    from oltr.engine.incomplete import check_finished, no_test_outputs  # loads torch
-    from oltr.engine.run_folder import RunFolder
+    from oltr.runs.incomplete import check_finished, no_test_outputs  # loads torch
+    from oltr.training.run_folder import RunFolder
 
     run = RunFolder(folder)
     check_finished(run)

@@ -8,20 +8,20 @@ from typing import NamedTuple
 import numpy as np
 from torch import Tensor
 
-from oltr.analysis.explanation import Missing, Nearest, Strong, part
-from oltr.analysis.infused import infused
-from oltr.analysis.infused_concepts import Concepts
-from oltr.analysis.nearest_classes import NearestClasses, class_means, nearest_classes
 from oltr.config import RunConfig
+from oltr.console import Console
 from oltr.data.manifest import Manifest
-from oltr.engine.console import Console
-from oltr.engine.run_folder import RunFolder
-from oltr.engine.run_outputs import kept_outputs
-from oltr.engine.views import all_pictures, chosen_images
 from oltr.errors import UserError
+from oltr.figures.explanation import Missing, Nearest, Strong, part
+from oltr.figures.infused import infused
+from oltr.figures.infused_concepts import Concepts
+from oltr.figures.nearest_classes import NearestClasses, class_means, nearest_classes
 from oltr.nn.heads import MetaEmbeddingHead, Output
 from oltr.nn.network import Network
 from oltr.report.training_sample import TrainingSample, training_sample
+from oltr.runs.run_outputs import kept_outputs
+from oltr.runs.views import all_pictures, chosen_images
+from oltr.training.run_folder import RunFolder
 
 _MEANS = {"train": "training", "val": "validation", "test": "test"}
 

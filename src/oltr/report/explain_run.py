@@ -9,29 +9,29 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from oltr.analysis.attention_maps import AttentionMaps, attention_maps
-from oltr.analysis.explanation import Candidate, Explanation, Missing, Verdict, part
-from oltr.analysis.score_place import ScorePlace, score_place
+from oltr.console import Console
 from oltr.data.augment import Augment
+from oltr.data.image_access import Images
 from oltr.data.images import read_image
 from oltr.data.manifest import Manifest
-from oltr.data.opened import Images
-from oltr.engine.console import Console
-from oltr.engine.decision import Decision, settle_decision
-from oltr.engine.incomplete import no_test_outputs
-from oltr.engine.infer import ViewChange, collect_outputs
-from oltr.engine.precision import autocast
-from oltr.engine.predict import predict
-from oltr.engine.prepare_score import prepared_score, view_change
-from oltr.engine.read_outputs import own_manifest
-from oltr.engine.run_folder import RunFolder
-from oltr.engine.run_outputs import best_device, kept_outputs, load_network
-from oltr.engine.views import pictures_of, views_of
 from oltr.errors import UserError
-from oltr.evaluation.outputs import Outputs
-from oltr.evaluation.shots import shot_groups
+from oltr.figures.attention_maps import AttentionMaps, attention_maps
+from oltr.figures.explanation import Candidate, Explanation, Missing, Verdict, part
+from oltr.figures.score_place import ScorePlace, score_place
+from oltr.metrics.shots import shot_groups
 from oltr.nn.heads import Output
 from oltr.report.explain_parts import OpenRun, concepts, nearest
+from oltr.runs.decision import Decision, settle_decision
+from oltr.runs.incomplete import no_test_outputs
+from oltr.runs.outputs import Outputs
+from oltr.runs.predict import predict
+from oltr.runs.prepare_score import prepared_score, view_change
+from oltr.runs.read_outputs import own_manifest
+from oltr.runs.run_outputs import best_device, kept_outputs, load_network
+from oltr.runs.views import pictures_of, views_of
+from oltr.training.infer import ViewChange, collect_outputs
+from oltr.training.precision import autocast
+from oltr.training.run_folder import RunFolder
 
 CANDIDATES = 5
 

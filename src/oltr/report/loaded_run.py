@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from oltr.analysis.decisions import Decisions, decide
 from oltr.errors import UserError
-from oltr.evaluation.accuracy import mean, per_class_accuracy
-from oltr.evaluation.outputs import Outputs
+from oltr.figures.decisions import Decisions, decide
+from oltr.metrics.accuracy import mean, per_class_accuracy
 from oltr.openset import Score
+from oltr.runs.outputs import Outputs
 
 if TYPE_CHECKING:
     from oltr.data.manifest import Manifest
@@ -59,9 +59,9 @@ class LoadedRun:
     @cached_property
     def opened(self) -> RunNetwork:
         """Its network and what that is shown, once for all figures."""
-        from oltr.engine.console import Console
-        from oltr.engine.run_folder import RunFolder
+        from oltr.console import Console
         from oltr.report.run_network import RunNetwork
+        from oltr.training.run_folder import RunFolder
 
         return RunNetwork(RunFolder(self.folder), Console(quiet=True))
 

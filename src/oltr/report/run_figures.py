@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from matplotlib.figure import Figure
 
-from oltr.analysis.calibration import calibration, calibration_figure
-from oltr.analysis.centroids import CentroidPlane, centroid_plane, centroids_figure, find_centroids
-from oltr.analysis.class_gain import class_gain, class_gain_figure
-from oltr.analysis.confusion import confusion, confusion_figure
-from oltr.analysis.distribution import class_distribution
-from oltr.analysis.embedding import embedding, embedding_figure
-from oltr.analysis.open_classes_sweep import open_classes_sweep, open_classes_sweep_figure
-from oltr.analysis.oscr import oscr_curve, oscr_figure
-from oltr.analysis.panels import shortened
-from oltr.analysis.reachability import score_histogram, score_histogram_figure
-from oltr.analysis.risk_coverage import risk_coverage, risk_coverage_figure
-from oltr.analysis.spectrum import spectrum, spectrum_figure
-from oltr.analysis.threshold_sweep import threshold_sweep, threshold_sweep_figure
 from oltr.data.open_names import open_class_names
 from oltr.errors import UserError
+from oltr.figures.calibration import calibration, calibration_figure
+from oltr.figures.centroids import CentroidPlane, centroid_plane, centroids_figure, find_centroids
+from oltr.figures.class_gain import class_gain, class_gain_figure
+from oltr.figures.confusion import confusion, confusion_figure
+from oltr.figures.distribution import class_distribution
+from oltr.figures.embedding import embedding, embedding_figure
+from oltr.figures.open_classes_sweep import open_classes_sweep, open_classes_sweep_figure
+from oltr.figures.oscr import oscr_curve, oscr_figure
+from oltr.figures.panels import shortened
+from oltr.figures.reachability import score_histogram, score_histogram_figure
+from oltr.figures.risk_coverage import risk_coverage, risk_coverage_figure
+from oltr.figures.spectrum import spectrum, spectrum_figure
+from oltr.figures.threshold_sweep import threshold_sweep, threshold_sweep_figure
 from oltr.report.choose_runs import Runs, best_first, has_meta_embedding
 from oltr.report.loaded_run import LoadedRun
 

@@ -10,19 +10,19 @@ import torch
 from torch import Tensor
 
 from oltr.config import RunConfig
+from oltr.console import Console
 from oltr.data.manifest import Manifest
-from oltr.data.samplers import generator
-from oltr.engine.console import Console
-from oltr.engine.precision import autocast
-from oltr.engine.read_outputs import own_manifest
-from oltr.engine.run_folder import RunFolder
-from oltr.engine.run_outputs import best_device, load_network
-from oltr.engine.views import chosen_images, pictures_of, views_of
 from oltr.errors import UserError
-from oltr.evaluation.shots import GROUPS, shot_groups
+from oltr.metrics.shots import GROUPS, shot_groups
 from oltr.nn.heads import Output
 from oltr.nn.network import Network
 from oltr.report.training_sample import TrainingSample, training_sample
+from oltr.runs.read_outputs import own_manifest
+from oltr.runs.run_outputs import best_device, load_network
+from oltr.runs.views import chosen_images, pictures_of, views_of
+from oltr.samplers import generator
+from oltr.training.precision import autocast
+from oltr.training.run_folder import RunFolder
 
 
 class Chosen(NamedTuple):

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.cells import cell_len
 
-from oltr.data.wording import count
+from oltr.wording import count
 
 if TYPE_CHECKING:
-    from oltr.evaluation.report import Report
+    from oltr.runs.report import Report
 
 MISSING = "–"
 _SHOTS = ("many", "medium", "few")

@@ -7,19 +7,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from oltr.analysis.activation_averages import ActivationAverages, mean_picture
-from oltr.analysis.activations import Activations, activations
-from oltr.analysis.infused import Boxes, Infused, boxes, cut
-from oltr.analysis.infused_concepts import Concepts
 from oltr.config import RunConfig
+from oltr.console import Console
+from oltr.data.image_access import Images
 from oltr.data.manifest import Manifest
-from oltr.data.opened import Images
-from oltr.data.samplers import generator
-from oltr.engine.console import Console
-from oltr.engine.precision import autocast
-from oltr.engine.run_outputs import best_device
-from oltr.engine.views import all_pictures, chosen_images, subset, views_of
+from oltr.figures.activation_averages import ActivationAverages, mean_picture
+from oltr.figures.activations import Activations, activations
+from oltr.figures.infused import Boxes, Infused, boxes, cut
+from oltr.figures.infused_concepts import Concepts
 from oltr.nn.network import Network
+from oltr.runs.run_outputs import best_device
+from oltr.runs.views import all_pictures, chosen_images, subset, views_of
+from oltr.samplers import generator
+from oltr.training.precision import autocast
 
 AT_MOST = (
     5000  # images looked at: the strongest of so many show a concept, and a CPU has seen them in seconds

@@ -9,9 +9,9 @@ from oltr.data.curate import CurateOptions
 from oltr.data.curate import ms1m_lt as module
 from oltr.data.curate.ms1m_lt import curate_ms1m_lt, draw
 from oltr.data.curate.write import write_curation
-from oltr.data.opened import Images
+from oltr.data.image_access import Images
+from oltr.data.pack import open_pack, write_pack
 from oltr.data.sources import read_source
-from oltr.data.store import open_pack, write_pack
 from oltr.errors import UserError
 from tests.helpers.pictures import class_folders, picture
 from tests.helpers.records import headless, insightface, write_records

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from oltr.data.manifest import Manifest
-from oltr.data.store import check_size
+from oltr.data.pack import check_size
 from oltr.errors import UserError
 from oltr.registry import Registry
 

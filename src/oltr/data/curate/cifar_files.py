@@ -15,8 +15,8 @@ import pandas as pd
 
 from oltr.data.folders import find_images
 from oltr.data.validate import natural_order
-from oltr.data.wording import count, first_few
 from oltr.errors import UserError
+from oltr.wording import count, first_few
 
 SPLITS = ("train", "test")
 

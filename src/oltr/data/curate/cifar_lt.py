@@ -13,8 +13,8 @@ from oltr.data.curate.open_images import read_open
 from oltr.data.longtail import exponential_counts, pareto_counts
 from oltr.data.manifest import Manifest
 from oltr.data.validate import natural_order
-from oltr.data.wording import Caution
-from oltr.evaluation.shots import GROUPS
+from oltr.metrics.shots import GROUPS
+from oltr.wording import Caution
 
 SIZE, VAL_PER_CLASS, IMBALANCE = 32, 10, 100.0
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from oltr.data.folders import IMAGE_SUFFIXES
 from oltr.data.lists import list_lines
-from oltr.data.wording import count, first_few
 from oltr.errors import UserError
+from oltr.wording import count, first_few
 
 FORMS = (
     "One class per line, the largest first; or `class number` lines with its size; or a list of image paths, "

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from oltr.data.curate.benchmark import CurateOptions, Progress
 from oltr.data.folders import IMAGE_SUFFIXES, find_images, loose_images, subfolders
-from oltr.data.wording import count, first_few
 from oltr.errors import UserError
+from oltr.wording import count, first_few
 
 AT_A_TIME = 50_000  # lines of an index between two signs of progress
 

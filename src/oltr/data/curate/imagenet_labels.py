@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 from oltr.data.lists import list_lines
-from oltr.data.wording import count, first_few
 from oltr.errors import UserError
+from oltr.wording import count, first_few
 
 WNID = re.compile(r"n\d{8}")
 

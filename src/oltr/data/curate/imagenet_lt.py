@@ -15,8 +15,8 @@ from oltr.data.curate.pareto import draw_pareto, same_classes
 from oltr.data.curate.published import IMAGENET_LT
 from oltr.data.curate.released import curate_lists
 from oltr.data.manifest import Manifest
-from oltr.data.wording import Caution, count
 from oltr.errors import UserError
+from oltr.wording import Caution, count
 
 NAME, TREE = "imagenet-lt", "an ILSVRC2012 tree: train/WNID/*.JPEG, and val/ with or without class folders"
 CLASSES, LARGEST = 1000, 1280

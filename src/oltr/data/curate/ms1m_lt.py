@@ -14,8 +14,8 @@ from oltr.data.curate.files import image_paths
 from oltr.data.curate.record_images import image_records, read_property
 from oltr.data.manifest import Manifest
 from oltr.data.records import record_path
-from oltr.data.wording import Caution, count
 from oltr.errors import UserError
+from oltr.wording import Caution, count
 
 NAME, WANTED = "ms1m-lt", "MS1M-ArcFace: the folder with train.rec, or a folder of images for each identity"
 MS1M_IMAGES, KEPT, KEPT_IDENTITIES = 5_822_653, 887_500, 74_500

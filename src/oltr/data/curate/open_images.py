@@ -13,8 +13,8 @@ import pandas as pd
 from oltr.data.curate.cifar_files import CIFAR10, CIFAR100, Cifar, find_official, read_official
 from oltr.data.folders import SPLIT_FOLDERS, find_images, subfolders
 from oltr.data.validate import UNNAMED, natural_order
-from oltr.data.wording import count, first_few
 from oltr.errors import UserError
+from oltr.wording import count, first_few
 
 NO_CLASS = "images"  # TinyImageNet keeps its pictures in CLASS/images/ and test/images/
 

@@ -12,8 +12,8 @@ import pandas as pd
 
 from oltr.data.curate.class_order import largest_first, read_order
 from oltr.data.longtail import pareto_counts
-from oltr.data.wording import Caution, count, first_few
 from oltr.errors import UserError
+from oltr.wording import Caution, count, first_few
 
 SMALLEST, ALPHA, VAL_PER_CLASS = 5, 6.0, 20
 

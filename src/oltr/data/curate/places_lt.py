@@ -14,8 +14,8 @@ from oltr.data.curate.published import PLACES_LT_LISTS, PLACES_LT_PAPER
 from oltr.data.curate.released import curate_lists
 from oltr.data.lists import list_rows
 from oltr.data.manifest import Manifest
-from oltr.data.wording import Caution
 from oltr.errors import UserError
+from oltr.wording import Caution
 
 NAME = "places-lt"
 TREE = "Places365-standard: data_256/a/airfield/*.jpg, val_256/*.jpg, places365_val.txt"

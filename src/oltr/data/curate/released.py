@@ -13,8 +13,8 @@ from oltr.data.curate.published import Published
 from oltr.data.lists import find_lists, list_rows
 from oltr.data.manifest import Manifest
 from oltr.data.validate import SPLITS, UNNAMED
-from oltr.data.wording import Caution, count, first_few
 from oltr.errors import UserError
+from oltr.wording import Caution, count, first_few
 
 PROGRESS_EVERY = 1000
 

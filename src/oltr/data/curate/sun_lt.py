@@ -15,8 +15,8 @@ from oltr.data.curate.released import listed_files, place
 from oltr.data.folders import IMAGE_SUFFIXES
 from oltr.data.lists import list_lines
 from oltr.data.manifest import Manifest
-from oltr.data.wording import Caution, count, first_few
 from oltr.errors import UserError
+from oltr.wording import Caution, count, first_few
 
 NAME, TREE = "sun-lt", "SUN-397: a/abbey/sun_*.jpg"
 VAL_PER_CLASS = 5

@@ -12,8 +12,8 @@ from PIL import Image
 
 from oltr.data.curate.benchmark import Curated
 from oltr.data.curate.card import card_mark, card_text
-from oltr.data.wording import first_few
 from oltr.errors import UserError
+from oltr.wording import first_few
 
 FIGURE = "classes.png"
 WRITTEN = ("card.md", FIGURE, "manifest.csv", "images")  # all that a curated folder holds
@@ -66,10 +66,10 @@ def _draw_figure(curated: Curated, path: Path) -> bool:
     counts = curated.manifest.train_counts()
     if not counts.any():
         return False
-    from oltr.analysis.distribution import (
+    from oltr.figures.distribution import (
         class_distribution,  # drawing is the analysis room's, and slow to load
     )
-    from oltr.analysis.save import save_figure
+    from oltr.figures.save import save_figure
 
     save_figure(class_distribution(counts), path)
     return True

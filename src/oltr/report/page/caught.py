@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from oltr.engine.decision import UNKNOWN_RATE
 from oltr.errors import UserError
-from oltr.evaluation.outputs import OPEN
 from oltr.methods import METHODS
 from oltr.openset.threshold import choose_threshold
 from oltr.report.page.load import PageRun
+from oltr.runs.decision import UNKNOWN_RATE
+from oltr.runs.outputs import OPEN
 
 
 @dataclass(frozen=True)

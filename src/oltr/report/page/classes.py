@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from oltr.evaluation.shots import shot_groups
+from oltr.metrics.shots import shot_groups
 from oltr.report.page.load import PageRun
 
 MOST = 2_000  # lines that a browser sorts in about half a second

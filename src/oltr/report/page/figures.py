@@ -12,8 +12,8 @@ from typing import Any
 import matplotlib
 from matplotlib.figure import Figure
 
-from oltr.analysis.save import SALT, save_figure
 from oltr.errors import UserError
+from oltr.figures.save import SALT, save_figure
 from oltr.report.catalogue import CATALOGUE, Entry
 from oltr.report.loaded_run import LoadedRun
 from oltr.report.page.data_uri import data_uri

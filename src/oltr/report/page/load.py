@@ -9,20 +9,20 @@ from typing import Any
 
 import numpy as np
 
+from oltr.console import Console
 from oltr.data.manifest import Manifest
-from oltr.data.wording import first_few
-from oltr.engine.console import Console
-from oltr.engine.evaluate_run import Prepared, cached_outputs, prepared_score
-from oltr.engine.read_outputs import own_manifest
-from oltr.engine.run_folder import RunFolder
 from oltr.errors import UserError
-from oltr.evaluation.report import Report
-from oltr.evaluation.shots import SHOT_RULES, shot_sizes
+from oltr.metrics.shots import SHOT_RULES, shot_sizes
 from oltr.openset import SCORES
 from oltr.report.choose_runs import best_first
 from oltr.report.compare import load_reports
 from oltr.report.loaded_run import LoadedRun
 from oltr.report.page.remeasure import disagreements, remeasured
+from oltr.runs.evaluate_run import Prepared, cached_outputs, prepared_score
+from oltr.runs.read_outputs import own_manifest
+from oltr.runs.report import Report
+from oltr.training.run_folder import RunFolder
+from oltr.wording import first_few
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ from PIL import Image
 
 from oltr.data.images import UnreadableImage, read_image
 from oltr.data.manifest import Manifest
-from oltr.data.store import open_pack
+from oltr.data.pack import open_pack
 from oltr.report.page.data_uri import data_uri
 
 SIDE = 112  # pixels; smaller images stay as they are

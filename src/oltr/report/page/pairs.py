@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from oltr.analysis.mistakes import confused_pairs
+from oltr.figures.mistakes import confused_pairs
 from oltr.report.loaded_run import LoadedRun
 
 MOST = 12  # pairs

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from oltr.data.wording import count, first_few
-from oltr.engine.evaluate_run import Prepared, make_report
-from oltr.engine.run_folder import RunFolder
-from oltr.evaluation.outputs import Outputs
-from oltr.evaluation.report import Report
-from oltr.evaluation.shots import GROUPS
+from oltr.metrics.shots import GROUPS
+from oltr.runs.evaluate_run import Prepared, make_report
+from oltr.runs.outputs import Outputs
+from oltr.runs.report import Report
+from oltr.training.run_folder import RunFolder
+from oltr.wording import count, first_few
 
 ROUNDING = 0.0005  # half of the last digit that is shown
 _SHOWN = {

@@ -11,12 +11,12 @@ from typing import Any
 import yaml
 
 from oltr.config import RunConfig, build
-from oltr.data.wording import count
-from oltr.engine.configure import parse_change
-from oltr.engine.run_folder import plain_values
 from oltr.errors import UserError
 from oltr.recipes import merge, resolve
 from oltr.report.page.load import PageRun
+from oltr.training.configure import parse_change
+from oltr.training.run_folder import plain_values
+from oltr.wording import count
 
 _OPTIONS = ("backbone", "weights", "seed")  # of `oltr train`; other settings are given with --set
 _NAMES = ("method", "recipe")
@@ -57,7 +57,7 @@ def settings_changed(base: Mapping[str, Any], run: Mapping[str, Any], place: str
     changes = []
     for key, value in run.items():
         before = base.get(key)
-        if isinstance(value, Mapping) and isinstance(before, Mapping) and key != "drops":
+        if isinstance(value, Mapping) and isinstance(before, Mapping) and key != "lr_milestones":
             changes += settings_changed(before, value, f"{place}{key}.")
         elif value != before:
             changes.append(f"{place}{key}={_yaml(value, flow=True)}")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from oltr.data.wording import count, first_few
-from oltr.evaluation.shots import shot_groups
+from oltr.metrics.shots import shot_groups
 from oltr.report.page.caught import Caught, Rule, report_rule, validation_rule
 from oltr.report.page.load import PageRun, best_run, on_the_same_data
+from oltr.wording import count, first_few
 
 FAR_FROM_CHANCE = 0.1  # of the way from guessing to naming every image rightly
 TIMES_CHANCE = 2.0  # with many classes less of that way is far already

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from oltr.analysis.mistakes import Mistakes, confident_mistakes, open_taken_for_tail, tail_taken_for_open
 from oltr.errors import UserError
-from oltr.evaluation.outputs import OPEN
+from oltr.figures.mistakes import Mistakes, confident_mistakes, open_taken_for_tail, tail_taken_for_open
 from oltr.report.loaded_run import LoadedRun
 from oltr.report.page.own_images import OwnImages
+from oltr.runs.outputs import OPEN
 
 MOST = 12  # images of a kind
 

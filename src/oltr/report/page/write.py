@@ -12,9 +12,8 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from oltr import __version__
-from oltr.data.wording import count
-from oltr.engine.console import Console
-from oltr.files import whole
+from oltr.console import Console
+from oltr.files import atomic_write
 from oltr.report.catalogue import CATALOGUE
 from oltr.report.choose_runs import baseline
 from oltr.report.page.classes import class_lines
@@ -26,6 +25,7 @@ from oltr.report.page.verdict import verdict
 from oltr.report.page.worst import worst_images
 from oltr.report.page.writable import check_writable
 from oltr.report.tables import comparison
+from oltr.wording import count
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -44,7 +44,7 @@ def write_page(
     with console.progress("drawing", "figures") as progress:
         pictures = draw_pictures([run.loaded for run in runs], figures, progress)
     text = page(runs, pictures, report_command(paths, out, figures))
-    with whole(out) as part:
+    with atomic_write(out) as part:
         part.write_text(text, encoding="utf-8")
     return pictures
 

@@ -1,0 +1,121 @@
+"""Batches of open images on their way to the network, in a seeded order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from oltr.config import StageConfig
+from oltr.data.augment import Augment, draw_views
+from oltr.data.image_access import Images
+from oltr.distributed import rank, world_size
+from oltr.errors import UserError
+from oltr.samplers import SAMPLERS, generator
+
+# Steps whose labels and draws go to the device together: one copy instead of many; few at first, so that the
+# device has work while the others are drawn.
+AT_FIRST, AT_A_TIME = 4, 256
+
+
+class TrainBatch(NamedTuple):
+    """Images as they are stored (uint8 B×3×S×S), the draws that decide their views (B×16), labels (B)."""
+
+    pixels: Tensor
+    draws: Tensor
+    labels: Tensor
+
+
+class TrainBatches:
+    """One epoch of batches on the device; of each batch every process has its part."""
+
+    def __init__(
+        self,
+        images: Images,
+        stage: StageConfig,
+        key: tuple[int, int, int],
+        device: torch.device,
+        workers: int,
+    ):
+        self.images, self.stage, self.key = images, stage, key
+        self.device, self.workers = device, workers
+        self.batch = batch_size(stage, len(images))
+
+    def __len__(self) -> int:
+        return len(self.images) // self.batch
+
+    def __iter__(self) -> Iterator[TrainBatch]:
+        share = self.batch // world_size()
+        part = slice(rank() * share, (rank() + 1) * share)
+        mine = self.order().reshape(len(self), self.batch)[:, part]
+        pixels = self.images.batches(mine, self.device, self.workers)
+        for steps in _parts(len(self)):
+            # An image gets the same view however many processes share the batch: all make all draws.
+            draws = torch.stack(
+                [draw_views(generator(*self.key, step), self.batch)[part] for step in steps]
+            ).to(self.device)
+            labels = torch.from_numpy(self.images.labels[mine[steps.start : steps.stop]]).to(self.device)
+            for row in range(len(steps)):
+                yield TrainBatch(next(pixels), draws[row], labels[row])
+
+    def order(self) -> np.ndarray:
+        """The image numbers of the epoch, over all processes."""
+        sampler = SAMPLERS[self.stage.sampler]
+        return sampler(
+            self.images.labels, len(self) * self.batch, generator(*self.key), self.stage.images_per_class
+        )
+
+
+def _parts(steps: int) -> Iterator[range]:
+    """The numbers of so many steps, the first few apart."""
+    start, end = 0, min(AT_FIRST, steps)
+    while start < steps:
+        yield range(start, end)
+        start, end = end, min(end + AT_A_TIME, steps)
+
+
+class EvalBatches:
+    """Each image once, or `limit` evenly spread ones, in order, centre-cropped, shared among processes."""
+
+    def __init__(
+        self,
+        images: Images,
+        augment: Augment,
+        size: int,
+        device: torch.device,
+        workers: int,
+        limit: int | None = None,
+    ):
+        self.images, self.augment, self.size = images, augment, size
+        self.device, self.workers = device, workers
+        wanted = np.arange(len(images))
+        if limit is not None and len(wanted) > limit:
+            wanted = np.linspace(0, len(images) - 1, limit).round().astype(np.int64)
+        self.indices = wanted[rank() :: world_size()]
+
+    def __len__(self) -> int:
+        return -(-len(self.indices) // self.size)
+
+    def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
+        steps = [self.indices[at : at + self.size] for at in range(0, len(self.indices), self.size)]
+        if not steps:
+            return
+        labels = torch.from_numpy(self.images.labels[self.indices]).to(self.device).split(self.size)
+        for pixels, answer in zip(self.images.batches(steps, self.device, self.workers), labels, strict=True):
+            yield self.augment.evaluate(pixels), answer
+
+
+def evaluation_batch(image_size: int, device: torch.device) -> int:
+    """Images of an evaluation batch: on a GPU as many small ones as keep it busy."""
+    return 256 if device.type == "cpu" else max(256, min(2**24 // image_size**2, 4096))
+
+
+def batch_size(stage: StageConfig, images: int) -> int:
+    """The stage's batch, or less where the training set is smaller; a multiple of the number of processes."""
+    size = min(stage.batch_size, images) // world_size() * world_size()
+    if size < 1:
+        raise UserError(f"{images} training images are too few for {world_size()} processes.")
+    return size

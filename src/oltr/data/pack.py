@@ -1,0 +1,144 @@
+"""Packed images: a whole data set decoded once to fixed-size uint8, in one memory-mapped file.
+
+The file is in safetensors format with two tensors: `images` (N×S×S×3, uint8) and `manifest` (the bytes of
+the manifest as parquet), so any safetensors reader opens it.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import struct
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from oltr.data.images import UnreadableImage, is_there, read_image
+from oltr.data.manifest import Manifest
+from oltr.errors import UserError
+from oltr.files import atomic_write
+
+FORMAT = "oltr-pack-1"
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Pack:
+    """An open pack: the images memory-mapped (N×S×S×3) and their manifest, row by row."""
+
+    path: Path
+    images: np.ndarray
+    manifest: Manifest
+
+    @property
+    def size(self) -> int:
+        return int(self.images.shape[1])
+
+
+def check_size(size: int) -> None:
+    """Refuse a side in pixels that no picture should be stored at."""
+    if not 1 <= size <= 4096:
+        raise UserError(f"--size {size} is out of range.", try_this="1 to 4096 pixels; 256 is usual")
+
+
+def write_pack(manifest: Manifest, size: int, out: str | Path, progress: Progress | None = None) -> Path:
+    """Decode every image of `manifest` to size×size and write the pack; nothing, if one is unreadable."""
+    files = [manifest.root / path for path in manifest.table["path"]]
+    return write_pack_from(manifest, decode_all(files, size, progress), size, out)
+
+
+def write_pack_from(manifest: Manifest, pixels: Iterable[np.ndarray], size: int, out: str | Path) -> Path:
+    """Write a pack from size×size×3 arrays given in the manifest's order, whole or not at all."""
+    out = Path(out)
+    if out.suffix != ".pack":
+        raise UserError(f"{out} is no name for a pack.", try_this=f"--out {out.with_suffix('.pack')}")
+    table = io.BytesIO()
+    manifest.table.to_parquet(table, index=False)
+    count, image_bytes = len(manifest.table), len(manifest.table) * size * size * 3
+    header = json.dumps(
+        {
+            "__metadata__": {"format": FORMAT},
+            "images": {"dtype": "U8", "shape": [count, size, size, 3], "data_offsets": [0, image_bytes]},
+            "manifest": {
+                "dtype": "U8",
+                "shape": [table.tell()],
+                "data_offsets": [image_bytes, image_bytes + table.tell()],
+            },
+        }
+    ).encode()
+    header += b" " * (-len(header) % 8)
+    with atomic_write(out) as part, part.open("wb") as file:
+        file.write(struct.pack("<Q", len(header)) + header)
+        for image in pixels:
+            file.write(np.ascontiguousarray(image, dtype=np.uint8).tobytes())
+        if file.tell() != 8 + len(header) + image_bytes:
+            raise ValueError("the number or size of the images does not fit the manifest")
+        file.write(table.getvalue())
+    return out
+
+
+def open_pack(path: str | Path) -> Pack:
+    """Map a pack into memory; its manifest knows the pack."""
+    path = Path(path).absolute()
+    try:
+        with path.open("rb") as file:
+            (length,) = struct.unpack("<Q", file.read(8))
+            header: dict[str, Any] = json.loads(file.read(length))
+            if header["__metadata__"]["format"] != FORMAT:
+                raise ValueError("another format")
+            start, (begin, end) = 8 + length, header["manifest"]["data_offsets"]
+            file.seek(start + begin)
+            table = pd.read_parquet(io.BytesIO(file.read(end - begin)))
+        # Copy-on-write: torch takes no read-only memory, and the file still cannot be changed.
+        images: np.ndarray = np.memmap(path, np.uint8, "c", start, tuple(header["images"]["shape"]))
+    except FileNotFoundError:
+        raise UserError(f"There is no pack {path}.") from None
+    except Exception as problem:  # a cut or foreign file fails in many ways that all mean this
+        raise UserError(
+            f"{path} is not a whole pack.", f"({problem})", "oltr data pack SOURCE --size S --out FILE"
+        ) from problem
+    return Pack(path, images, replace(Manifest.build(table, path.parent), pack=path))
+
+
+def read_pack_manifest(path: str | Path) -> Manifest:
+    """The manifest inside a pack."""
+    return open_pack(path).manifest
+
+
+def decode_all(files: list[Path], size: int, progress: Progress | None = None) -> Iterator[np.ndarray]:
+    """Every file as size×size×3 uint8, in order, by a few threads; all unreadable ones in one error."""
+    broken: list[str] = []
+    nowhere = 0  # of the broken, those that are not there at all
+
+    def read(file: Path) -> np.ndarray | UnreadableImage:
+        try:
+            return read_image(file, size)
+        except UnreadableImage as problem:
+            return problem
+
+    chunk = 256  # bounds what waits in memory
+    with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as threads:
+        for start in range(0, len(files), chunk):
+            for result in threads.map(read, files[start : start + chunk]):
+                if isinstance(result, UnreadableImage):
+                    nowhere += not is_there(result.path)
+                    broken.append(f"{result.path}: {result.reason}")
+                elif not broken:
+                    yield result
+            if progress:
+                progress(min(start + chunk, len(files)), len(files))
+    if broken:
+        shown = "\n".join(f"  {line}" for line in broken[:5])
+        raise UserError(
+            f"{len(broken)} of {len(files)} images cannot be read.",
+            shown + ("\n  ..." if len(broken) > 5 else ""),
+            "--root with the folder that the paths start from"
+            if nowhere == len(files)
+            else "remove or replace them; `oltr data check SOURCE` lists all",
+        )

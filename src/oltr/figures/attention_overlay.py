@@ -1,0 +1,69 @@
+"""Attention laid over the images it was computed for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure, FigureBase
+
+from oltr.figures.attention_maps import AttentionMaps
+from oltr.figures.panels import bare, show_picture, without
+from oltr.figures.style import new_figure
+
+COLOURS = "viridis"  # from dark to bright for every eye
+SMOOTH_FROM = 5  # positions a side: on a coarser map, smoothing would show places that were never looked at
+# attribute → title, what its numbers are, why a network may lack it
+COLUMNS = {
+    "self_attention": (
+        "self-attention ‖SA(f)‖",
+        "length",
+        "no self-attention:\nsettings.attention is spatial",
+    ),
+    "spatial": ("spatial attention MA(f)", "weight", "no spatial attention:\nsettings.attention is self"),
+    "modulated": ("modulated ‖MA(f) ⊗ SA(f)‖", "length", "not modulated: takes self-\nand spatial attention"),
+}
+
+
+def attention_figure(pictures: np.ndarray, maps: AttentionMaps, names: Sequence[str]) -> Figure:
+    """One row for each of N×s×s×3 uint8 pictures: image, self-attention, spatial, modulated attention."""
+    figure = new_figure(8.4, 0.75 + 2.2 * len(pictures))
+    draw_attention(figure, pictures, maps, names)
+    return figure
+
+
+def draw_attention(
+    place: FigureBase, pictures: np.ndarray, maps: AttentionMaps, names: Sequence[str]
+) -> None:
+    """The same on a figure or a part of one."""
+    grid = place.subplots(len(pictures), 1 + len(COLUMNS), squeeze=False)
+    for row, (axes, picture, name) in enumerate(zip(grid, pictures, names, strict=True)):
+        show_picture(axes[0], picture, name)
+        for panel, (part, (title, unit, missing)) in zip(axes[1:], COLUMNS.items(), strict=True):
+            values = getattr(maps, part)
+            if row == 0:
+                panel.set_title(title, fontsize="small")
+            if values is None:
+                without(panel, missing)
+            else:
+                _overlay(panel, picture, values[row], unit)
+    height, width = maps.size
+    scale = "coloured from 0 (dark) to the panel's most (bright)"
+    place.suptitle(f"Attention on a map of {height}×{width} positions, {scale}", fontsize="medium")
+
+
+def _overlay(axes: Axes, picture: np.ndarray, values: np.ndarray, unit: str) -> None:
+    side = picture.shape[0]
+    axes.imshow(picture.mean(axis=2), cmap="gray", vmin=0, vmax=255, interpolation="nearest")
+    axes.imshow(
+        values,
+        cmap=COLOURS,
+        alpha=0.6,
+        vmin=0,  # from nothing on: differences of a thousandth are not to look like day and night
+        vmax=values.max() or 1,
+        extent=(-0.5, side - 0.5, side - 0.5, -0.5),
+        interpolation="bilinear" if min(values.shape) >= SMOOTH_FROM else "nearest",
+    )
+    bare(axes)
+    axes.set_xlabel(f"{unit} {values.min():.3g} to {values.max():.3g}", fontsize="x-small")

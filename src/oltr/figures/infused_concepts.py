@@ -1,0 +1,66 @@
+"""The paper's figure of infused concepts: images, and patches that stand for the neurons infused most."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.figure import Figure, FigureBase
+
+from oltr.figures.contact_sheet import contact_sheet
+from oltr.figures.infused import Infused
+from oltr.figures.panels import bare, show_picture, without
+from oltr.figures.style import new_figure
+
+WORDS = 100  # characters that a line above the pictures has room for
+
+
+@dataclass(frozen=True, eq=False)
+class Concepts:
+    """What was infused into N images, and what each of these neurons looks for."""
+
+    infused: Infused
+    patches: Mapping[int, np.ndarray]  # neuron → k×p×p×3 uint8, the strongest first; empty: see `missing`
+    whole: bool  # whole images: where in them the neuron answers is not known
+    looked_at: str = ""  # among which images the strongest were found
+    missing: str = ""  # why there are no patches
+
+
+def concepts_figure(pictures: np.ndarray, concepts: Concepts, names: Sequence[str]) -> Figure:
+    """One row for each of N×s×s×3 uint8 pictures: the image, and a sheet of patches for each neuron."""
+    columns = 1 + concepts.infused.neurons.shape[1]
+    figure = new_figure(2.1 * columns, 0.8 + 2.35 * len(pictures))
+    draw_concepts(figure, pictures, concepts, names)
+    return figure
+
+
+def draw_concepts(place: FigureBase, pictures: np.ndarray, concepts: Concepts, names: Sequence[str]) -> None:
+    """The same on a figure or a part of one."""
+    found = concepts.infused
+    grid = place.subplots(len(pictures), 1 + found.neurons.shape[1], squeeze=False)
+    for row, axes in enumerate(grid):
+        show_picture(axes[0], pictures[row], names[row])
+        parts = zip(axes[1:], found.neurons[row], found.amounts[row], found.direct[row], strict=True)
+        for panel, neuron, amount, direct in parts:
+            panel.set_title(f"neuron {neuron}", fontsize="small")
+            if (patches := concepts.patches.get(int(neuron))) is None:
+                without(panel, "no patches")
+            else:
+                columns = int(np.ceil(np.sqrt(len(patches))))
+                panel.imshow(contact_sheet(patches, columns, zoom=1), interpolation="nearest")
+                bare(panel)
+            words = f"infused {amount:+.3g} onto {direct:.3g}".replace("-", "−")
+            panel.set_xlabel(words, fontsize="x-small")
+    if concepts.missing:
+        words = f"Concepts from the memory: no patches of the neurons infused most. {concepts.missing}"
+        place.suptitle(textwrap.fill(words, WORDS), fontsize="medium", parse_math=False)
+        return
+    if concepts.whole:
+        kind = "images that activate each neuron most (whole: the place within is not known)"
+    else:
+        side = next(iter(concepts.patches.values())).shape[1]
+        kind = f"patches ({side} of {pictures.shape[1]} px) that activate each neuron most"
+    where = f",\namong {concepts.looked_at}" if concepts.looked_at else ""
+    place.suptitle(f"Concepts from the memory: {kind}{where}", fontsize="medium")

@@ -1,0 +1,55 @@
+"""Risk against coverage: how often a network is wrong on the images of which it is surest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from oltr.figures.run_names import legend_below, short_names
+from oltr.figures.style import clean, run_axes
+from oltr.figures.values import right_answers, score_values
+from oltr.openset import SCORES, Score
+from oltr.runs.outputs import Outputs
+
+
+@dataclass(frozen=True)
+class RiskCoverage:
+    """A point for each of the U distinct scores, the most familiar first; equal scores enter together."""
+
+    coverage: np.ndarray  # U float64, the share of the known test images that are accepted, rising to 1
+    risk: np.ndarray  # U float64, the share of those accepted that are named wrongly
+    area: float  # Σ (coverage_i − coverage_{i−1}) · risk_i; smaller is better
+
+
+def risk_coverage(
+    outputs: Mapping[str, Outputs],
+    score: str | Score = "softmax",
+    *,
+    read: Mapping[str, Outputs] | None = None,
+) -> RiskCoverage:
+    """coverage(t) = accepted / N, risk(t) = accepted and wrong / accepted, over the N known test images."""
+    chosen = SCORES[score] if isinstance(score, str) else score
+    right = right_answers(outputs)
+    values = score_values(outputs, "test", chosen, read).numpy()
+    _, place = np.unique(-values if chosen.higher_is_known else values, return_inverse=True)
+    images = np.bincount(place)
+    accepted = images.cumsum()
+    risk = np.bincount(place, weights=~right).cumsum() / accepted
+    return RiskCoverage(accepted / len(right), risk, float((images * risk).sum() / len(right)))
+
+
+def risk_coverage_figure(runs: Mapping[str, RiskCoverage]) -> Figure:
+    """A line for each run, with its area; the right end is the error when every image is accepted."""
+    figure, axes = run_axes(runs)
+    for name, run in short_names(runs).items():
+        # Steps from the left: a coverage between two points is reached by accepting the next images whole.
+        x, y = np.insert(run.coverage, 0, 0.0), np.insert(run.risk, 0, run.risk[0])
+        axes.plot(100 * x, 100 * y, drawstyle="steps-pre", label=f"{name}: area {100 * run.area:.1f} %")
+    axes.set_xlim(0, 100)
+    axes.set_ylim(bottom=0)
+    clean(axes, "coverage: known test images accepted (%)", "risk: accepted images named wrongly (%)")
+    legend_below(figure, axes.lines)
+    return figure

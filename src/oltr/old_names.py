@@ -1,0 +1,49 @@
+"""Names of earlier versions, in one table: old run folders, own recipes and `--set` still work."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from oltr.errors import UserError
+
+T = TypeVar("T")
+
+# Renamed in 0.2. Key: where a setting stands; value: its new name, or None where it is gone.
+SETTINGS: dict[tuple[str, str], str | None] = {
+    ("stage1", "drops"): "lr_milestones",
+    ("stage2", "drops"): "lr_milestones",
+}
+VALUES: dict[tuple[str, str, str], str] = {
+    ("stage1", "sampler", "plain"): "shuffle",
+    ("stage2", "sampler", "plain"): "shuffle",
+    ("settings", "attention_form", "any"): "pointwise",
+}
+# A setting that is gone may still be there with the value that changed nothing.
+HARMLESS: dict[tuple[str, str], Any] = {}
+WEIGHTS_GONE: tuple[str, ...] = ()
+
+
+def current_values(values: Mapping[str, Any]) -> dict[str, Any]:
+    """A configuration, or a part of one, under today's names."""
+    return {
+        part: _current_part(part, inner) if isinstance(inner, Mapping) else inner
+        for part, inner in values.items()
+    }
+
+
+def current_weights(state: Mapping[str, T]) -> dict[str, T]:
+    """A network's weights under today's keys."""
+    return {name: tensor for name, tensor in state.items() if name not in WEIGHTS_GONE}
+
+
+def _current_part(part: str, inner: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for old, value in inner.items():
+        place = part, str(old)
+        name = SETTINGS.get(place, old)
+        if name is not None:
+            found[name] = VALUES.get((*place, value), value) if isinstance(value, str) else value
+        elif value != HARMLESS[place]:
+            raise UserError(f"{part}.{old} is {value!r}.", f"Since version 0.2 there is no {part}.{old}.")
+    return found

@@ -1,0 +1,94 @@
+"""A suite's results on disk: table.md and bars for people, table.csv for spreadsheets, suite.json."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from oltr.errors import UserError
+from oltr.figures.save import save_figure
+from oltr.figures.suite_bars import suite_bars, suite_bars_figure
+from oltr.files import atomic_write
+from oltr.report.tables import Table
+from oltr.suites.seeds import SeedRow
+from oltr.suites.table import shown_columns
+
+BARS = ("bars.svg", "bars.png")
+_CSV_HEAD = ("label", "method", "changes", "number", "seeds", "mean", "deviation", "published", "difference")
+_CHOSEN = ("threshold", "unknown_rate")  # how the open numbers were made
+
+
+def write_suite(
+    out: Path, table: Table, rows: Sequence[SeedRow], columns: Sequence[str], facts: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Write the files, each whole or not at all, bars of the finished rows; returns what suite.json holds."""
+    everything, ours = suite_json(rows, facts), (out / "suite.json").exists()
+    texts = {
+        "table.md": table.markdown() + "\n",
+        "table.csv": suite_csv(rows, shown_columns(rows, columns)),
+        "suite.json": json.dumps(everything, indent=1, ensure_ascii=False, allow_nan=False) + "\n",
+    }
+    for name, text in texts.items():
+        with atomic_write(out / name) as part:
+            part.write_text(text, encoding="utf-8")
+    _write_bars(out, rows, ours)
+    return everything
+
+
+def _write_bars(out: Path, rows: Sequence[SeedRow], ours: bool) -> None:
+    """Of the finished rows; where there are none, bars that a suite drew here before go."""
+    try:
+        figure = suite_bars_figure(suite_bars(rows))
+    except UserError:
+        for name in BARS if ours else ():
+            (out / name).unlink(missing_ok=True)
+        return
+    for name in BARS:
+        save_figure(figure, out / name)
+
+
+def suite_csv(rows: Sequence[SeedRow], columns: Sequence[str]) -> str:
+    """A line for each row and number, in fractions; what is not known is empty."""
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(_CSV_HEAD)
+    for row in rows:
+        for column in columns:
+            numbers = (row.mean(column), row.deviation(column), row.published_value(column))
+            head = (row.label, row.method, " ".join(row.changes), column, len(row.values(column)))
+            table.writerow((*head, *numbers, row.difference(column)))
+    return text.getvalue()
+
+
+def suite_json(rows: Sequence[SeedRow], facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Every number under every seed, mean and deviation, beside what was published; fractions."""
+    return {**facts, "rows": [_row(row) for row in rows]}
+
+
+def _row(row: SeedRow) -> dict[str, Any]:
+    reports = {str(seed): row.reports[seed].data for seed in sorted(row.reports)}
+    measured = {
+        f"{part}.{key}": None
+        for report in reports.values()
+        for part in ("closed", "open")
+        for key, value in report.get(part, {}).items()
+        if isinstance(value, float) and key not in _CHOSEN
+    }
+    return {
+        "label": row.label,
+        "method": row.method,
+        "changes": list(row.changes),
+        "published": dict(row.published),
+        "mean": {column: row.mean(column) for column in measured},
+        "deviation": {column: row.deviation(column) for column in measured},
+        "difference": {column: gap for column in measured if (gap := row.difference(column)) is not None},
+        "seeds": {
+            seed: {key: report.get(key) for key in ("closed", "open", "train_seconds")}
+            for seed, report in reports.items()
+        },
+        "failed": {str(seed): why for seed, why in row.failures.items()},
+    }

@@ -1,0 +1,28 @@
+"""A run's method and untrained network from its configuration."""
+
+from __future__ import annotations
+
+import torch
+
+from oltr.config import RunConfig
+from oltr.methods import METHODS, Method
+from oltr.nn.backbone import Backbone
+from oltr.nn.network import Network
+
+
+def build_method(config: RunConfig, train_counts: torch.Tensor) -> Method:
+    """The run's method with its own settings."""
+    return METHODS[config.method](config.settings, train_counts, config.data.image_size)
+
+
+def build_network(config: RunConfig, method: Method, stage: int, weights: str | None = None) -> Network:
+    """The untrained network of a stage; its random start depends on the seed and the stage alone."""
+    torch.manual_seed(config.seed)
+    network = method.build_stage1(Backbone(config.backbone, config.data.image_size, weights))
+    return build_second(config, method, network) if stage == 2 else network
+
+
+def build_second(config: RunConfig, method: Method, first: Network) -> Network:
+    """The network of stage 2 on top of that of stage 1, on the CPU like every new network."""
+    torch.manual_seed(config.seed + 2**32)
+    return method.build_stage2(first.cpu())

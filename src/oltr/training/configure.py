@@ -1,0 +1,86 @@
+"""From the words of a command line or of `Recognizer` to a checked configuration."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import yaml
+
+from oltr.config import RunConfig, build
+from oltr.errors import UserError
+from oltr.old_names import current_values
+from oltr.recipes import merge, resolve, with_epochs
+from oltr.training.limits import check_limits
+
+
+def configure(
+    recipe: str,
+    method: str,
+    *,
+    backbone: str | None = None,
+    weights: str | None = None,
+    image_size: int | None = None,
+    epochs: Sequence[int] = (),
+    seed: int = 0,
+    changes: Sequence[str] = (),
+) -> RunConfig:
+    """The recipe and method with the given changes on top, names and values checked before any work."""
+    values: dict[str, Any] = {"seed": seed}
+    for name, value in (("backbone", backbone), ("weights", weights)):
+        if value is not None:
+            values[name] = value
+    changed: dict[str, Any] = {}
+    for change in changes:
+        changed = merge(changed, parse_change(change))
+    config = resolve(recipe, method, merge(values, changed))
+    if image_size is not None:
+        config = _at_size(config, image_size)
+    if epochs:
+        config = with_epochs(config, tuple(epochs))
+    # What was set by name stays, where the size or the epochs would have moved it in proportion.
+    return _checked(build(RunConfig, merge(dataclasses.asdict(config), changed)))
+
+
+def parse_change(text: str) -> dict[str, Any]:
+    """`a.b=1` as {"a": {"b": 1}}; the value is read as YAML."""
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise UserError(f"--set {text} has no value.", try_this="--set NAME=VALUE, e.g. --set stage2.lr=0.01")
+    if name in ("method", "recipe"):
+        raise UserError(f"--set {name} is not possible.", try_this=f"--{name} {value}")
+    try:
+        parsed: Any = yaml.safe_load(value)
+    except yaml.YAMLError as problem:
+        why = str(getattr(problem, "problem", None) or problem)
+        raise UserError(f"--set {text}: the value is not valid YAML.", f"The parser says: {why}.") from None
+    for part in reversed(name.split(".")):
+        parsed = {part: parsed}
+    return current_values(parsed)
+
+
+def _at_size(config: RunConfig, image_size: int) -> RunConfig:
+    """The run at another image size, the stored size in proportion."""
+    stored = round(image_size * config.data.stored_size / config.data.image_size)
+    return dataclasses.replace(
+        config, data=dataclasses.replace(config.data, image_size=image_size, stored_size=stored)
+    )
+
+
+def _checked(config: RunConfig) -> RunConfig:
+    """Fail early, with the name in question, rather than after the images are read."""
+    from oltr.methods import METHODS
+    from oltr.nn.backbone import check_backbone
+
+    check_limits(config)
+    method = METHODS[config.method]
+    method.check(config.settings)
+    if method.needs_stage2 and config.stage2 is None:
+        raise UserError(
+            f"{config.method} needs a second stage.",
+            "All that it does differently happens there.",
+            "the recipe's stage2, or another method",
+        )
+    check_backbone(config.backbone, config.weights)
+    return config

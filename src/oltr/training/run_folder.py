@@ -1,0 +1,234 @@
+"""A run on disk: what it was told, what it learned, how it went."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import json
+import platform
+import shutil
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save
+
+import oltr
+from oltr.config import RunConfig, build
+from oltr.data.manifest import Manifest
+from oltr.errors import UserError
+from oltr.files import atomic_write
+from oltr.metrics.shots import shot_groups
+from oltr.old_names import current_values, current_weights
+
+_RUN_KEYS = ("config", "data", "finished", "train_seconds")
+_PACKAGES = ("torch", "torchvision", "timm", "lightning", "numpy")
+# May differ between the runs that share weights or continue each other, without changing the result.
+_FREE = ("recipe",)
+
+
+class RunFolder:
+    """`runs/NAME/`: run.yaml, classes.json, model.safetensors, metrics.csv, report.json and two folders."""
+
+    def __init__(self, path: str | Path):
+        self.path = Path(path)
+        self.model = self.path / "model.safetensors"
+        self.report = self.path / "report.json"
+        self.metrics = self.path / "metrics.csv"
+        self.outputs = self.path / "outputs"
+        self.last = self.path / "checkpoints" / "last.pt"
+        self.best = self.path / "checkpoints" / "best.safetensors"
+
+    def stage_weights(self, stage: int) -> Path:
+        """The weights that a finished stage ended with."""
+        return self.path / "checkpoints" / f"stage{stage}.safetensors"
+
+    def check_free(self) -> None:
+        """Refuse a folder that holds something already."""
+        if self.path.exists() and not self.path.is_dir():
+            raise UserError(f"{self.path} is a file.", try_this="another --out")
+        if self.path.exists() and any(self.path.iterdir()):
+            holds_run = (self.path / "run.yaml").exists()
+            raise UserError(
+                f"{self.path} cannot take a new run.",
+                "It holds a run already." if holds_run else "It is not empty.",
+                "--resume to go on with it, or another --out" if holds_run else "another --out",
+            )
+
+    def begin(self, config: RunConfig, manifest: Manifest, source: str, device: torch.device) -> None:
+        """Start a new run here; a folder that holds something else is left alone."""
+        self.check_free()
+        counts = manifest.train_counts()
+        groups = shot_groups(counts, config.shots)
+        classes = [
+            {"name": name, "train_count": int(count), "shots": str(group)}
+            for name, count, group in zip(manifest.classes, counts, groups, strict=True)
+        ]
+        self._write_yaml(
+            {
+                "config": dataclasses.asdict(config),
+                **_place(source, manifest),
+                "data": {"fingerprint": manifest.fingerprint(), "images": manifest.sizes()},
+                "versions": versions(),
+                "hardware": hardware(device),
+                "finished": False,
+                "train_seconds": 0.0,
+            }
+        )
+        with atomic_write(self.path / "classes.json") as part:
+            part.write_text(json.dumps(classes, indent=1, ensure_ascii=False), encoding="utf-8")
+
+    def discard(self) -> None:
+        """Take back what was written since `begin`, of a run that came to nothing; other files stay."""
+        if not self.path.is_dir():
+            return
+        for name in ("run.yaml", "classes.json"):
+            (self.path / name).unlink(missing_ok=True)
+        for name in ("checkpoints", "tensorboard"):
+            shutil.rmtree(self.path / name, ignore_errors=True)
+        if not any(self.path.iterdir()):
+            self.path.rmdir()
+
+    def check_same(self, config: RunConfig, manifest: Manifest) -> None:
+        """Refuse to go on with a run under another configuration or other data."""
+        kept = self.run()
+        theirs, ours = kept["config"], dataclasses.asdict(config)
+        changed = differences(theirs, plain_values(ours))
+        changed = [line for line in changed if line.split(":")[0] not in _FREE]
+        if changed:
+            raise UserError(
+                f"{self.path} was trained with another configuration.",
+                "\n".join(f"  {line}" for line in changed[:8]),
+                "the old settings, or a new --out",
+            )
+        if kept["data"]["fingerprint"] != manifest.fingerprint():
+            raise UserError(
+                f"{self.path} was trained on other data.", try_this="the old source, or a new --out"
+            )
+
+    def run(self) -> dict[str, Any]:
+        """The content of run.yaml."""
+        file = self.path / "run.yaml"
+        try:
+            values = yaml.safe_load(file.read_text(encoding="utf-8"))
+        except (FileNotFoundError, NotADirectoryError):
+            why = "It has no run.yaml." if self.path.is_dir() else "There is no such folder."
+            raise UserError(
+                f"{self.path} is not a run folder.", why, "a folder that `oltr train` wrote"
+            ) from None
+        except (yaml.YAMLError, UnicodeDecodeError) as problem:
+            raise UserError(f"{file} is not valid YAML.", str(problem), "train the run again") from None
+        if not isinstance(values, dict) or any(key not in values for key in _RUN_KEYS):
+            raise UserError(
+                f"{file} is not whole.", f"It must hold {', '.join(_RUN_KEYS)}.", "train the run again"
+            )
+        return values | {"config": current_values(values["config"])}
+
+    def config(self) -> RunConfig:
+        """The run's configuration."""
+        return build(RunConfig, self.run()["config"])
+
+    def classes(self) -> list[dict[str, Any]]:
+        """Name, training count and shot group of each class."""
+        file = self.path / "classes.json"
+        try:
+            classes = json.loads(file.read_text(encoding="utf-8"))
+            if classes and all({"name", "train_count"} <= entry.keys() for entry in classes):
+                return classes
+            problem: Exception | str = "Each class has a name and a train_count."
+        except (OSError, ValueError, TypeError, AttributeError) as error:
+            problem = error
+        raise UserError(f"{file} cannot be read.", str(problem), "train the run again")
+
+    def finish(self, train_seconds: float, remark: str | None = None) -> None:
+        """Note in run.yaml that training is done, how long it took, and what the method says at its end."""
+        noted = {"finished": True, "train_seconds": round(train_seconds, 3)}
+        self._write_yaml(self.run() | noted | ({"remark": remark} if remark else {}))
+
+    def save_weights(self, path: Path, state: dict[str, torch.Tensor]) -> None:
+        """Weights as safetensors, whole or not at all."""
+        with atomic_write(path) as part:
+            part.write_bytes(
+                save({name: tensor.detach().cpu().contiguous() for name, tensor in state.items()})
+            )
+
+    def load_weights(self, path: Path) -> dict[str, torch.Tensor]:
+        """Weights that `save_weights` wrote."""
+        if not path.is_file():
+            raise UserError(f"{path} is missing.", "The run has not finished.", "oltr train with --resume")
+        try:
+            return current_weights(load_file(path))
+        except SafetensorError as problem:
+            raise UserError(f"{path} is not whole.", str(problem), "train the run again") from None
+
+    def load_checkpoint(self) -> dict[str, Any]:
+        """The state after the last epoch, to go on from."""
+        try:
+            return torch.load(self.last, map_location="cpu", weights_only=True)
+        except Exception as problem:  # a cut file fails in many ways
+            raise UserError(
+                f"The checkpoint {self.last} cannot be read.",
+                str(problem).split("\n")[0],
+                "train again, in a new --out",
+            ) from None
+
+    def write_metrics(self, history: list[dict[str, Any]]) -> None:
+        """metrics.csv from the epochs so far, written anew each time: a resumed run has no row twice."""
+        with atomic_write(self.metrics) as part, part.open("w", newline="", encoding="utf-8") as file:
+            table = csv.DictWriter(file, fieldnames=list(history[0]))
+            table.writeheader()
+            table.writerows(history)
+
+    def _write_yaml(self, values: dict[str, Any]) -> None:
+        with atomic_write(self.path / "run.yaml") as part:
+            part.write_text(
+                yaml.safe_dump(plain_values(values), sort_keys=False, allow_unicode=True), encoding="utf-8"
+            )
+
+
+def versions() -> dict[str, str]:
+    """What the run was made with."""
+    own = {"oltr": oltr.__version__, "python": platform.python_version()}
+    return own | {package: metadata.version(package) for package in _PACKAGES}
+
+
+def hardware(device: torch.device | None = None) -> str:
+    """The device a run uses, or the best there is, in words."""
+    kind = device.type if device is not None else "cuda" if torch.cuda.is_available() else "cpu"
+    if kind == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"{platform.machine()} CPU, {torch.get_num_threads()} threads"
+
+
+def _place(source: str, manifest: Manifest) -> dict[str, str]:
+    """Where the images are, for whoever reads them from another folder: the source, and where paths start."""
+    if not source:
+        return {"source": ""}
+    path = Path(source).expanduser().absolute()
+    usual = path if path.is_dir() else path.parent
+    elsewhere = manifest.pack is None and manifest.root != usual
+    return {"source": str(path)} | ({"root": str(manifest.root)} if elsewhere else {})
+
+
+def differences(old: dict[str, Any], new: dict[str, Any], place: str = "") -> list[str]:
+    """Settings that differ, as "place: old → new"."""
+    lines = []
+    for key in {**old, **new}:
+        a, b, where = old.get(key), new.get(key), f"{place}{key}"
+        if isinstance(a, dict) and isinstance(b, dict):
+            lines += differences(a, b, f"{where}.")
+        elif a != b:
+            lines.append(f"{where}: {a} → {b}")
+    return lines
+
+
+def plain_values(value: Any) -> Any:
+    """Tuples as lists, all the way down, as YAML gives them back."""
+    if isinstance(value, dict):
+        return {key: plain_values(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain_values(item) for item in value]
+    return value

@@ -1,0 +1,147 @@
+import pytest
+import torch
+from sklearn.metrics import roc_auc_score
+
+from oltr.errors import UserError
+from oltr.runs.evaluate import evaluate
+from oltr.runs.outputs import Outputs
+
+NAMES, COUNTS = ["a", "b", "c", "d"], [200, 50, 50, 3]
+TOP = [
+    "schema",
+    "method",
+    "backbone",
+    "num_classes",
+    "shots",
+    "closed",
+    "open",
+    "per_class",
+    "train_seconds",
+    "expect",
+]
+OPEN = {
+    "score", "threshold", "unknown_rate", "many", "medium", "few", "overall", "unknown_recall", "f_measure",
+    "f_measure_2019", "auroc", "aupr_known", "aupr_unknown", "fpr95_known", "fpr95_unknown",
+    "detection_error", "detection_error_min", "oscr",
+}  # fmt: skip
+
+
+def split(n, seed, unseen=False, memory=True) -> Outputs:
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.full((n,), -1) if unseen else torch.arange(n) % 4
+    logits = torch.randn(n, 4, generator=generator)
+    if not unseen:
+        logits[torch.arange(n), labels] += 1
+    reachability = torch.rand(n, generator=generator) + unseen if memory else None
+    return Outputs(logits, labels, torch.zeros(n, 2), reachability=reachability)
+
+
+def splits(**more):
+    return {
+        "val": split(40, 0, **more),
+        "test": split(80, 1, **more),
+        "open": split(30, 2, unseen=True, **more),
+    }
+
+
+def run(outputs=None, **more):
+    return evaluate(outputs or splits(), NAMES, COUNTS, method="oltr", backbone="resnet10", **more)
+
+
+def test_the_keys_are_those_of_the_contract():
+    report = run(train_seconds=1.5, expect={"closed": {"overall": 0.5}, "source": "somewhere"})
+    assert list(report.data) == TOP
+    assert list(report["shots"].items()) == [("many", 1), ("medium", 2), ("few", 1)]
+    assert list(report["closed"]) == ["many", "medium", "few", "overall", "macro_f1"]
+    assert set(report["open"]) == OPEN
+    assert [list(entry) for entry in report["per_class"]] == [["name", "train_count", "accuracy", "f1"]] * 4
+    assert report["expect"]["closed"] == {"overall": 0.5} and report["train_seconds"] == 1.5
+
+
+def test_the_numbers_equal_a_plain_count():
+    outputs = splits()
+    report = run(outputs, threshold=0.5)
+    test, unseen = outputs["test"], outputs["open"]
+    sure, named = test.probabilities().max(1)
+    closed = [(named[test.labels == c] == c).float().mean().item() for c in range(4)]
+    accepted = [((named == c) & (sure >= 0.5))[test.labels == c].float().mean().item() for c in range(4)]
+    for part, values in (("closed", closed), ("open", accepted)):
+        assert report[part]["many"] == pytest.approx(values[0])
+        assert report[part]["medium"] == pytest.approx((values[1] + values[2]) / 2)
+        assert report[part]["few"] == pytest.approx(values[3])
+        assert report[part]["overall"] == pytest.approx(sum(values) / 4)
+    open_sure = unseen.probabilities().amax(1)
+    assert report["open"]["unknown_recall"] == pytest.approx((open_sure < 0.5).float().mean().item())
+    right = int(((named == test.labels) & (sure >= 0.5)).sum())
+    missed = int((open_sure >= 0.5).sum())
+    assert report["open"]["f_measure"] == pytest.approx(2 * right / (2 * right + (80 - right) + missed))
+    called_wrong = int(((named != test.labels) & (sure >= 0.5)).sum())
+    assert report["open"]["f_measure_2019"] == pytest.approx(2 * right / (2 * right + called_wrong + missed))
+    oracle = roc_auc_score([0] * 80 + [1] * 30, torch.cat([-sure, -open_sure]))
+    assert report["open"]["auroc"] == pytest.approx(oracle, abs=1e-5)
+
+
+def test_threshold_by_default_by_rate_and_by_hand():
+    assert run()["open"]["threshold"] == 0.1
+    chosen = run(score="reachability", unknown_rate=0.05)["open"]
+    assert chosen["score"] == "reachability" and chosen["unknown_rate"] == 0.05
+    val = splits()["val"].reachability
+    assert (val > chosen["threshold"]).sum() == 2
+    assert run(score="reachability", threshold=1.0)["open"]["unknown_recall"] == 1.0
+    for wish in ({}, {"threshold": 1.0, "unknown_rate": 0.05}, {"unknown_rate": 2.0}):
+        with pytest.raises(UserError):
+            run(score="reachability", **wish)
+
+
+def test_without_open_images_there_is_no_open_part():
+    outputs = splits()
+    for less in ({"test": outputs["test"]}, {**outputs, "open": split(0, 0, unseen=True)}):
+        report = run(less, score="reachability")
+        assert "open" not in report and [key for key in TOP if key != "open"] == list(report.data)
+    with pytest.raises(UserError, match="Both"):
+        run({"test": outputs["test"]}, threshold=0.1, unknown_rate=0.1)
+
+
+def test_classes_without_test_images_are_null():
+    test = split(80, 1)
+    kept = test.labels != 3
+    report = run({"test": Outputs(test.logits[kept], test.labels[kept], test.features[kept])})
+    assert report["closed"]["few"] is None
+    assert report["per_class"][3] == {"name": "d", "train_count": 3, "accuracy": None, "f1": None}
+    assert "NaN" not in report.to_json()
+
+
+def test_released_shots():
+    report = evaluate(splits(), NAMES, [100, 21, 20, 5], method="m", backbone="b", shots="released")
+    assert report["shots"] == {"many": 1, "medium": 1, "few": 2}
+
+
+@pytest.mark.parametrize(
+    ("outputs", "message"),
+    [
+        ({}, "no test images"),
+        ({"test": split(0, 0)}, "no test images"),
+        ({"test": split(8, 0, unseen=True)}, "no known class"),
+        ({"test": split(8, 0), "open": split(8, 0)}, "open split carry a known class"),
+        (
+            {"test": Outputs(torch.full((1, 4), torch.nan), torch.zeros(1), torch.zeros(1, 1))},
+            "NaN or infinite",
+        ),
+        (
+            {"test": Outputs(torch.zeros(1, 3), torch.zeros(1), torch.zeros(1, 1))},
+            "have 3 classes, the run 4",
+        ),
+    ],
+)
+def test_outputs_that_cannot_be_evaluated(outputs, message):
+    with pytest.raises(UserError, match=message):
+        evaluate(outputs, NAMES, COUNTS, method="oltr", backbone="resnet10")
+
+
+def test_memoryless_outputs_and_misspelt_scores():
+    with pytest.raises(UserError, match="memory"):
+        run(splits(memory=False), score="reachability", threshold=1.0)
+    with pytest.raises(UserError, match="did you mean softmax"):
+        run(score="softmaks")
+    with pytest.raises(UserError, match="4 class names but 3"):
+        evaluate(splits(), NAMES, COUNTS[:3], method="oltr", backbone="resnet10")

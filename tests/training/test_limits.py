@@ -1,0 +1,34 @@
+"""Schedules that make no sense are refused; those of the recipes do, however short the run."""
+
+from __future__ import annotations
+
+import pytest
+
+from oltr.errors import UserError
+from oltr.recipes import recipe_names
+from oltr.training.configure import configure
+
+
+@pytest.mark.parametrize(
+    ("changes", "answer"),
+    [
+        (["stage1.lr_milestones={10: -1}"], r"stage1\.lr_milestones at epoch 10 is -1.*0 or more"),
+        (["stage2.lr_milestones={3: .nan}"], r"stage2\.lr_milestones at epoch 3 is nan"),
+        (["stage1.lr_milestones={-2: 0.1}"], r"epoch in stage1\.lr_milestones is -2"),
+        (["stage1.epochs=4", "stage1.warmup_epochs=5"], r"stage1\.warmup_epochs is 5.*has 4.*=4 or fewer"),
+    ],
+)
+def test_a_schedule_that_makes_no_sense(changes, answer):
+    with pytest.raises(UserError, match=f"(?s){answer}"):
+        configure("glyphs", "oltr", changes=changes)
+
+
+def test_a_warm_up_may_last_the_whole_stage_and_one_without_epochs_needs_none():
+    assert configure("glyphs", "oltr", changes=["stage1.epochs=4", "stage1.warmup_epochs=4"])
+    assert configure("glyphs", "oltr", changes=["stage1.epochs=0", "stage1.warmup_epochs=4"])
+
+
+@pytest.mark.parametrize("recipe", recipe_names())
+@pytest.mark.parametrize("epochs", [(), (1,), (3,), (1, 1)])
+def test_the_recipes_are_within_the_limits_at_any_length(recipe, epochs):
+    assert configure(recipe, "oltr", epochs=epochs)
