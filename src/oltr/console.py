@@ -53,6 +53,15 @@ class Console:
             (self.warn if isinstance(note, Caution) else self.say)(note)
 
     @contextmanager
+    def silent(self, silent: bool = True) -> Iterator[None]:
+        """Say nothing while the block runs."""
+        before, self.screen.quiet = self.screen.quiet, self.screen.quiet or silent
+        try:
+            yield
+        finally:
+            self.screen.quiet = before
+
+    @contextmanager
     def progress(self, what: str, unit: str = "images") -> Iterator[Callable[[int, int], None]]:
         """A bar driven by calls of update(done, total); it goes away when the work is done."""
         rate = TextColumn("{task.fields[rate]}")
@@ -124,3 +133,6 @@ def _clock(seconds: float) -> str:
     minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
+
+
+console = Console()  # the process's own: long work anywhere speaks through it
