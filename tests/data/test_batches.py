@@ -5,7 +5,8 @@ import torch
 from PIL import Image
 
 from oltr.config import DataConfig, StageConfig
-from oltr.data import feed, opened
+from oltr.data import batches as feed
+from oltr.data import image_access as opened
 from oltr.data.augment import Augment, draw_views
 from oltr.data.batches import EvalBatches, TrainBatches, batch_size
 from oltr.data.image_access import Images, open_images
