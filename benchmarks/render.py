@@ -16,7 +16,7 @@ from pathlib import Path
 
 from oltr.methods import METHODS
 from oltr.openset import SCORES
-from oltr.report.tables import comparison
+from oltr.runs.tables import comparison
 from oltr.runs.report import Report
 
 TUNED = (

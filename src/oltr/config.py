@@ -73,6 +73,15 @@ class StageConfig:
 
 
 @dataclass(frozen=True)
+class DecisionConfig:
+    """By what an image is called unknown; the threshold follows at the end of training."""
+
+    score: str | None = None  # the method's own unless given
+    threshold: float | None = None  # a fixed one, instead of the rate
+    unknown_rate: float | None = 0.05  # share of known validation images that may be rejected
+
+
+@dataclass(frozen=True)
 class RunConfig:
     """A whole run; `run.yaml` holds one."""
 
@@ -84,6 +93,7 @@ class RunConfig:
     data: DataConfig = field(default_factory=DataConfig)
     stage1: StageConfig = field(default_factory=StageConfig)
     stage2: StageConfig | None = None
+    decision: DecisionConfig = field(default_factory=DecisionConfig)
     keep: Literal["best", "last"] = "best"  # which epoch's weights stay: best on validation, or the last
     shots: Literal["standard", "released"] = "standard"
     precision: Literal["auto", "float32", "bfloat16"] = "auto"  # auto: bfloat16 where a GPU has it

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from oltr.errors import UserError
-from oltr.figures.activations import activations
+from oltr.runs.explain.activations import activations
 from oltr.nn.backbone import Backbone
 from oltr.nn.direct_feature import DirectFeature
 from oltr.nn.heads import LinearHead

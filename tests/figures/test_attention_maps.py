@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from oltr.errors import UserError
-from oltr.figures.attention_maps import attention_maps
+from oltr.runs.explain.attention_maps import attention_maps
 from oltr.figures.attention_overlay import attention_figure
 from oltr.nn.attention import by_position
 from oltr.nn.backbone import Backbone

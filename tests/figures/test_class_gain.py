@@ -11,7 +11,7 @@ from sklearn.metrics import f1_score
 
 from oltr.errors import UserError
 from oltr.figures.class_gain import ClassGain, class_gain, class_gain_figure
-from oltr.figures.decisions import decide
+from oltr.runs.decisions import decide
 from tests.helpers.separable import outputs, separable, strangers
 
 COUNTS = [5, 300, 50, 40, 9, 500]

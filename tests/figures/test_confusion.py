@@ -10,7 +10,7 @@ import torch
 
 from oltr.errors import UserError
 from oltr.figures.confusion import TAKEN_FOR, TRUE, confusion, confusion_figure
-from oltr.figures.decisions import decide
+from oltr.runs.decisions import decide
 from oltr.metrics.shots import shot_groups
 from tests.helpers.separable import outputs, separable, strangers
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from oltr.errors import UserError
-from oltr.figures.decisions import class_groups, decide
+from oltr.runs.decisions import class_groups, decide
 from oltr.metrics.fmeasure import f_measure
 from oltr.openset import SCORES
 from oltr.runs.evaluate import evaluate

@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from oltr.errors import UserError
-from oltr.figures.explanation import Candidate, Explanation, Missing, Nearest, Verdict, part
+from oltr.runs.explain.explanation import Candidate, Explanation, Missing, Nearest, Verdict, part
 from oltr.figures.explanation_figure import explanation_figure
-from oltr.figures.explanation_text import explanation_text
-from oltr.figures.nearest_classes import class_means, nearest_classes
+from oltr.runs.explain.text import explanation_text
+from oltr.runs.explain.nearest_classes import class_means, nearest_classes
 from oltr.figures.panels import shortened
 from oltr.figures.save import save_figure
 from oltr.figures.score_place import score_place

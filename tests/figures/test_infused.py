@@ -10,8 +10,8 @@ import torch
 
 from oltr.errors import UserError
 from oltr.figures.activation_averages import ActivationAverages, activation_averages_figure, mean_picture
-from oltr.figures.activations import Activations
-from oltr.figures.infused import Infused, boxes, cut, infused
+from oltr.runs.explain.activations import Activations
+from oltr.runs.explain.infused import Infused, boxes, cut, infused
 from oltr.figures.infused_concepts import Concepts, concepts_figure
 from oltr.nn.heads import Output
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from oltr.errors import UserError
-from oltr.figures.decisions import decide
+from oltr.runs.decisions import decide
 from oltr.figures.mistakes import (
     confident_mistakes,
     confused_pairs,

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from oltr.errors import UserError
-from oltr.figures.decisions import decide
+from oltr.runs.decisions import decide
 from oltr.figures.spectrum import spectrum, spectrum_figure
 from oltr.runs.evaluate import evaluate
 from oltr.runs.outputs import Outputs

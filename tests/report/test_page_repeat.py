@@ -13,7 +13,7 @@ from oltr.console import Console
 from oltr.data.pack import open_pack
 from oltr.report.page.load import load_page_runs
 from oltr.report.page.repeat import origin
-from oltr.report.tables import comparison
+from oltr.runs.tables import comparison
 from oltr.runs.report import Report
 from oltr.training.configure import configure
 from oltr.training.run_folder import RunFolder

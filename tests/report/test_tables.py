@@ -1,7 +1,7 @@
 import pytest
 from rich.cells import cell_len
 
-from oltr.report.tables import Table, comparison, per_class
+from oltr.runs.tables import Table, comparison, per_class
 from tests.report.sample import sample_report
 
 PUBLISHED = {

@@ -29,9 +29,9 @@ def demo(out: Path = Path("runs/demo"), seed: int = 0, epochs: Epochs = (), as_j
     from oltr.cli.glyph_pack import draw_glyphs
     from oltr.console import Console
     from oltr.data.pack import open_pack
-    from oltr.report.tables import comparison
     from oltr.runs.decision import UNKNOWN_RATE
     from oltr.runs.evaluate_run import cached_outputs, make_report
+    from oltr.runs.tables import comparison
     from oltr.runs.train_run import train_run
     from oltr.training.configure import configure
     from oltr.training.options import FitOptions

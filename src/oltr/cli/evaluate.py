@@ -36,9 +36,9 @@ def evaluate(
         per_class: also show this many of the worst classes
     """
     from oltr.console import Console
-    from oltr.report.tables import per_class as class_table
     from oltr.runs.evaluate_run import cached_outputs, make_report
     from oltr.runs.read_outputs import outputs_on, source_to_measure
+    from oltr.runs.tables import per_class as class_table
     from oltr.training.run_folder import RunFolder
 
     if per_class < 0:
@@ -75,7 +75,7 @@ def compare(
         runs: run folders
     """
     from oltr.report.compare import load_reports
-    from oltr.report.tables import comparison
+    from oltr.runs.tables import comparison
 
     reports = load_reports(runs)
     if as_json:

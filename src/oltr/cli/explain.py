@@ -34,9 +34,9 @@ def explain(
     from oltr.console import Console
     from oltr.data.sources import read_source
     from oltr.figures.explanation_figure import explanation_figure
-    from oltr.figures.explanation_text import explanation_text
     from oltr.figures.save import KINDS, save_figure
-    from oltr.report.explain_run import explain as explained
+    from oltr.runs.explain.explain import explain as explained
+    from oltr.runs.explain.text import explanation_text
     from oltr.runs.predict import checked_name
     from oltr.training.run_folder import RunFolder
 

@@ -3,29 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from oltr.figures.panels import show_picture
 from oltr.figures.style import new_figure
-
-
-@dataclass(frozen=True, eq=False)
-class ActivationAverages:
-    """Mean images of T neurons, T×s×s×3 float64 in 0..255."""
-
-    neurons: np.ndarray  # T int64, entries of v_direct
-    least: np.ndarray
-    most: np.ndarray
-    images: int  # that each mean is taken of
-    looked_at: str  # among which images they were found
-
-
-def mean_picture(pictures: np.ndarray) -> np.ndarray:
-    """The mean of n pictures, pixel by pixel: n×s×s×3 uint8 → s×s×3 float64."""
-    return pictures.mean(axis=0, dtype=np.float64)
+from oltr.runs.explain.training_sample import ActivationAverages
 
 
 def activation_averages_figure(

@@ -8,9 +8,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, FigureBase
 
-from oltr.figures.attention_maps import AttentionMaps
 from oltr.figures.panels import bare, show_picture, without
 from oltr.figures.style import new_figure
+from oltr.runs.explain.attention_maps import AttentionMaps
 
 COLOURS = "viridis"  # from dark to bright for every eye
 SMOOTH_FROM = 5  # positions a side: on a coarser map, smoothing would show places that were never looked at

@@ -15,12 +15,12 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from torch import Tensor
 
 from oltr.errors import UserError
-from oltr.figures.decisions import Decisions, class_groups
 from oltr.figures.distribution import BARS_UP_TO
 from oltr.figures.run_names import short_names
 from oltr.figures.style import OPEN_COLOUR, SHOT_COLOURS, clean, new_figure
 from oltr.metrics.accuracy import group_means, per_class_f1
 from oltr.metrics.shots import GROUPS
+from oltr.runs.decisions import Decisions, class_groups
 from oltr.runs.outputs import OPEN
 
 

@@ -11,10 +11,10 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from oltr.errors import UserError
-from oltr.figures.decisions import Decisions, class_groups
 from oltr.figures.run_names import short_names
 from oltr.figures.style import SERIES, new_figure
 from oltr.metrics.shots import GROUPS
+from oltr.runs.decisions import Decisions, class_groups
 from oltr.runs.outputs import OPEN
 
 TRUE = (*GROUPS, "open")

@@ -10,11 +10,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, FigureBase, SubFigure
 
 from oltr.figures.attention_overlay import draw_attention
-from oltr.figures.explanation import Candidate, Explanation, Missing, Nearest
 from oltr.figures.infused_concepts import draw_concepts
 from oltr.figures.panels import shortened, show_picture, without
 from oltr.figures.score_place import draw_score_place
 from oltr.figures.style import SHOT_COLOURS, clean, new_figure
+from oltr.runs.explain.explanation import Candidate, Explanation, Missing, Nearest
 
 WIDTH, VERDICT, ABSENT = 9.2, 3.3, 0.55  # inches: the page, its first row, the words for a missing part
 HEIGHTS = {"nearest": 2.35, "concepts": 3.0, "attention": 2.85}

@@ -3,29 +3,17 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.figure import Figure, FigureBase
 
 from oltr.figures.contact_sheet import contact_sheet
-from oltr.figures.infused import Infused
 from oltr.figures.panels import bare, show_picture, without
 from oltr.figures.style import new_figure
+from oltr.runs.explain.infused import Concepts
 
 WORDS = 100  # characters that a line above the pictures has room for
-
-
-@dataclass(frozen=True, eq=False)
-class Concepts:
-    """What was infused into N images, and what each of these neurons looks for."""
-
-    infused: Infused
-    patches: Mapping[int, np.ndarray]  # neuron → k×p×p×3 uint8, the strongest first; empty: see `missing`
-    whole: bool  # whole images: where in them the neuron answers is not known
-    looked_at: str = ""  # among which images the strongest were found
-    missing: str = ""  # why there are no patches
 
 
 def concepts_figure(pictures: np.ndarray, concepts: Concepts, names: Sequence[str]) -> Figure:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from oltr.errors import UserError
-from oltr.figures.decisions import Decisions, class_groups
+from oltr.runs.decisions import Decisions, class_groups
 from oltr.runs.outputs import OPEN
 
 

@@ -14,11 +14,11 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
 from oltr.errors import UserError
-from oltr.figures.decisions import Decisions, class_groups
 from oltr.figures.run_names import short_names
 from oltr.figures.style import OPEN_COLOUR, SHOT_COLOURS, clean, new_figure
 from oltr.metrics.accuracy import group_means, per_class_accuracy
 from oltr.metrics.shots import GROUPS
+from oltr.runs.decisions import Decisions, class_groups
 from oltr.runs.outputs import OPEN
 
 OPEN_WIDTH, GAP = 0.11, 0.03  # of the open images' block and before it, as shares of the classes' width

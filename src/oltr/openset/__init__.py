@@ -1,11 +1,36 @@
-"""One small file per score; importing this package fills the registry."""
+"""Scores that tell unknown images, thresholds and the rejection rule; all on plain tensors.
 
-from importlib import import_module
-from pkgutil import iter_modules
+score = Mahalanobis().fit(features, logits, labels)   # of the training images; N×D, N×K, N
+unknown = score(features, logits)                      # N, higher is more unknown
+"""
 
+from oltr.openset.energy import Energy
+from oltr.openset.knn import NearestNeighbours
+from oltr.openset.mahalanobis import Mahalanobis
+from oltr.openset.max_logit import MaxLogit
+from oltr.openset.odin import Odin
+from oltr.openset.openmax import OpenMax
+from oltr.openset.reachability import Reachability
+from oltr.openset.rejection import RejectionRule
 from oltr.openset.scores import SCORES, FittedScore, Score, ScoreInfo
+from oltr.openset.softmax import Softmax
+from oltr.openset.threshold import choose_threshold
+from oltr.openset.vim import VirtualLogit
 
-for _module in iter_modules(__path__):
-    import_module(f"{__name__}.{_module.name}")
-
-__all__ = ["SCORES", "FittedScore", "Score", "ScoreInfo"]
+__all__ = [
+    "SCORES",
+    "Energy",
+    "FittedScore",
+    "Mahalanobis",
+    "MaxLogit",
+    "NearestNeighbours",
+    "Odin",
+    "OpenMax",
+    "Reachability",
+    "RejectionRule",
+    "Score",
+    "ScoreInfo",
+    "Softmax",
+    "VirtualLogit",
+    "choose_threshold",
+]

@@ -6,12 +6,11 @@ from torch import Tensor
 
 from oltr.openset.parts import by_parts
 from oltr.openset.scores import Score, ScoreInfo, register
-from oltr.runs.outputs import Outputs
 
 
-def log_sum_exp(outputs: Outputs) -> Tensor:
+def log_sum_exp(logits: Tensor) -> Tensor:
     """log Σ_k exp(logits_k), the negative energy at T = 1: N float64."""
-    return by_parts(lambda logits: logits.logsumexp(dim=1), outputs.logits)
+    return by_parts(lambda part: part.logsumexp(dim=1), logits)
 
 
 @register
@@ -28,5 +27,5 @@ class Energy(Score):
     )
     higher_is_known = True
 
-    def value(self, outputs: Outputs) -> Tensor:
-        return log_sum_exp(outputs)
+    def value(self, features: Tensor, logits: Tensor, reachability: Tensor | None = None) -> Tensor:
+        return log_sum_exp(logits)

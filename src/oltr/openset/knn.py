@@ -9,7 +9,6 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from oltr.openset.scores import FittedScore, ScoreInfo, register
-from oltr.runs.outputs import Outputs
 
 MOST_NEIGHBOURS = 50
 QUERIES, NEIGHBOURS = 1024, 16384  # rows of the two sides of a matrix product
@@ -38,13 +37,13 @@ class NearestNeighbours(FittedScore[_Neighbours]):
     )
     higher_is_known = False
 
-    def learn(self, training: Outputs) -> _Neighbours:
-        counts = training.labels.bincount()
+    def learn(self, features: Tensor, logits: Tensor, labels: Tensor) -> _Neighbours:
+        counts = labels.bincount()
         k = min(MOST_NEIGHBOURS, int(counts[counts > 0].min()))
-        return _Neighbours(F.normalize(training.features, dim=1), k)
+        return _Neighbours(F.normalize(features, dim=1), k)
 
-    def compare(self, outputs: Outputs, learned: _Neighbours) -> Tensor:
-        directions = F.normalize(outputs.features, dim=1)
+    def compare(self, features: Tensor, logits: Tensor, learned: _Neighbours) -> Tensor:
+        directions = F.normalize(features, dim=1)
         chosen = torch.cat([_nearest(part, *learned) for part in directions.split(QUERIES)])
         # Matrix products only pick the neighbour; its distance is then computed exactly.
         gaps = [

@@ -11,7 +11,6 @@ from oltr.nn.memory import squared_distances
 from oltr.openset.moments import ROUNDING, class_means, scatter
 from oltr.openset.parts import by_parts
 from oltr.openset.scores import FittedScore, ScoreInfo, register
-from oltr.runs.outputs import Outputs
 
 
 class _Whitened(NamedTuple):
@@ -39,23 +38,23 @@ class Mahalanobis(FittedScore[_Whitened]):
     )
     higher_is_known = False
 
-    def learn(self, training: Outputs) -> _Whitened:
-        means, counts = class_means(training.features, training.labels, training.logits.shape[1])
+    def learn(self, features: Tensor, logits: Tensor, labels: Tensor) -> _Whitened:
+        means, counts = class_means(features, labels, logits.shape[1])
         means, numbers = means[counts > 0], (counts > 0).cumsum(0) - 1
-        covariance, fourths = scatter(training.features, means, numbers[training.labels])
+        covariance, fourths = scatter(features, means, numbers[labels])
         if covariance.trace() <= ROUNDING**2 * means.square().sum(dim=1).mean():
             # One image per class, say: nothing is known of the scatter, so that every direction is alike.
             return _Whitened(torch.eye(means.shape[1], dtype=torch.float64), means)
-        factor = torch.linalg.cholesky(shrunk(covariance, fourths, len(training)))
+        factor = torch.linalg.cholesky(shrunk(covariance, fourths, len(labels)))
         whitening = torch.linalg.inv(factor).T
         return _Whitened(whitening, means @ whitening)
 
-    def compare(self, outputs: Outputs, learned: _Whitened) -> Tensor:
+    def compare(self, features: Tensor, logits: Tensor, learned: _Whitened) -> Tensor:
         whitening, means = learned
         # From the middle of the means, where squares are small and so is the error of their difference.
         middle = means.mean(dim=0)
         return by_parts(
-            lambda x: squared_distances(x @ whitening - middle, means - middle).amin(dim=1), outputs.features
+            lambda x: squared_distances(x @ whitening - middle, means - middle).amin(dim=1), features
         )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from torch import Tensor
 
 from oltr.openset.scores import Score, ScoreInfo, register
-from oltr.runs.outputs import Outputs
 
 
 @register
@@ -21,5 +20,5 @@ class MaxLogit(Score):
     )
     higher_is_known = True
 
-    def value(self, outputs: Outputs) -> Tensor:
-        return outputs.logits.amax(dim=1).double()
+    def value(self, features: Tensor, logits: Tensor, reachability: Tensor | None = None) -> Tensor:
+        return logits.amax(dim=1).double()

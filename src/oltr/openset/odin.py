@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -12,24 +11,22 @@ from torch.nn import functional as F
 
 from oltr.openset.parts import by_parts
 from oltr.openset.scores import Score, ScoreInfo, register
-from oltr.runs.outputs import Outputs
-
-if TYPE_CHECKING:
-    from oltr.nn.network import Network
 
 
-def perturbed(network: Network, views: Tensor, temperature: float, noise: Tensor | float) -> Tensor:
-    """x' = x − noise · sign(−∇_x log softmax(logits(x) / T)_ŷ), ŷ the likeliest class: B×3×s×s → B×3×s×s.
+def perturbed(
+    logits_of: Callable[[Tensor], Tensor], images: Tensor, temperature: float, noise: Tensor | float
+) -> Tensor:
+    """x' = x − noise · sign(−∇_x log softmax(logits(x) / T)_ŷ), ŷ the likeliest class: B×3×S×S → B×3×S×S.
 
-    The network is in evaluation mode; `noise` is in the units of x, a number or one for each channel
-    (1×3×1×1).
+    `logits_of` is the network in evaluation mode; `noise` is in the units of x, a number or one for each
+    channel (1×3×1×1).
     """
     with torch.inference_mode(False), torch.enable_grad():
-        x = views.clone().requires_grad_()  # a clone, as a tensor made for inference takes no gradient
-        logits = network(x).all_logits.float()
+        x = images.clone().requires_grad_()  # a clone, as a tensor made for inference takes no gradient
+        logits = logits_of(x).float()
         loss = F.cross_entropy(logits / temperature, logits.argmax(dim=1), reduction="sum")
         (gradient,) = torch.autograd.grad(loss, x)
-    return views - noise * gradient.sign()
+    return images - noise * gradient.sign()
 
 
 @register
@@ -55,12 +52,15 @@ class Odin(Score):
     )
     higher_is_known = True
     limits = (0, 1)
-    needs = "images"
 
-    def value(self, outputs: Outputs) -> Tensor:
-        return by_parts(lambda x: (x / self.temperature).softmax(dim=1).amax(dim=1), outputs.logits)
+    @property
+    def view(self) -> str:
+        return f"odin-T{self.temperature:g}-e{self.noise:g}" if self.noise else ""
 
-    def change(self, network: Network, views: Tensor, std: Sequence[float]) -> Tensor:
-        """The perturbed views, of views normalised by `std`: B×3×s×s → B×3×s×s."""
-        step = self.noise / torch.tensor(std, device=views.device).view(1, -1, 1, 1)
-        return perturbed(network, views, self.temperature, step)
+    def value(self, features: Tensor, logits: Tensor, reachability: Tensor | None = None) -> Tensor:
+        return by_parts(lambda x: (x / self.temperature).softmax(dim=1).amax(dim=1), logits)
+
+    def change(self, logits_of: Callable[[Tensor], Tensor], images: Tensor, std: Sequence[float]) -> Tensor:
+        """The perturbed images, of images normalised by `std`: B×3×S×S → B×3×S×S."""
+        step = self.noise / torch.tensor(std, device=images.device).view(1, -1, 1, 1)
+        return perturbed(logits_of, images, self.temperature, step)

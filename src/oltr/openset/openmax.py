@@ -11,7 +11,6 @@ from oltr.openset.moments import class_means
 from oltr.openset.parts import AT_A_TIME, by_parts
 from oltr.openset.scores import FittedScore, ScoreInfo, register
 from oltr.openset.weibull import fit_tail, weibull_cdf
-from oltr.runs.outputs import Outputs
 
 # α: likeliest classes that may give way. The paper has 10, of 1000 that overlap. Where classes stand apart,
 # an image is far from all but its own, and ten logits given away would call every image unknown.
@@ -55,8 +54,8 @@ class OpenMax(FittedScore[_Tails]):
     default_threshold = 0.5
     limits = (0, 1)
 
-    def learn(self, training: Outputs) -> _Tails:
-        logits, labels, classes = training.logits, training.labels, training.logits.shape[1]
+    def learn(self, features: Tensor, logits: Tensor, labels: Tensor) -> _Tails:
+        classes = logits.shape[1]
         right = logits.argmax(dim=1) == labels
         means, counts = class_means(logits, torch.where(right, labels, classes), classes + 1)
         means, counts = means[:classes], counts[:classes]
@@ -76,14 +75,14 @@ class OpenMax(FittedScore[_Tails]):
             tails[counts == 0, 0] = torch.inf  # a class without images: nothing is known of distances
         return _Tails(means, counts, *tails.unbind(1))
 
-    def compare(self, outputs: Outputs, learned: _Tails) -> Tensor:
-        return by_parts(lambda logits: _log_odds(logits, learned), outputs.logits)
+    def compare(self, features: Tensor, logits: Tensor, learned: _Tails) -> Tensor:
+        return by_parts(lambda part: _log_odds(part, learned), logits)
 
-    def unknown_score(self, outputs: Outputs) -> Tensor:
-        return super().value(outputs)  # log-odds: many probabilities are exactly 1
+    def __call__(self, features: Tensor, logits: Tensor, reachability: Tensor | None = None) -> Tensor:
+        return self._compared(features, logits)  # log-odds: many probabilities are exactly 1
 
-    def value(self, outputs: Outputs) -> Tensor:
-        return self.unknown_score(outputs).sigmoid()
+    def value(self, features: Tensor, logits: Tensor, reachability: Tensor | None = None) -> Tensor:
+        return self(features, logits).sigmoid()
 
 
 def _own_distances(logits: Tensor, labels: Tensor, means: Tensor, counts: Tensor) -> Tensor:

@@ -6,7 +6,6 @@ from torch import Tensor
 
 from oltr.errors import UserError
 from oltr.openset.scores import Score, ScoreInfo, register
-from oltr.runs.outputs import Outputs
 
 
 @register
@@ -23,11 +22,11 @@ class Reachability(Score):
     )
     higher_is_known = False
 
-    def value(self, outputs: Outputs) -> Tensor:
-        if outputs.reachability is None:
+    def value(self, features: Tensor, logits: Tensor, reachability: Tensor | None = None) -> Tensor:
+        if reachability is None:
             raise UserError(
                 "The score 'reachability' needs a network with a memory.",
                 "The method that made these outputs has none, so there is no distance to a centroid.",
                 "the score softmax, or a method with a memory such as oltr",
             )
-        return outputs.reachability.double()
+        return reachability.double()

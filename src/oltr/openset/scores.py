@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from copy import copy
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import ClassVar, Generic, Literal, TypeVar
-from weakref import WeakKeyDictionary
+from typing import ClassVar, Generic, Literal, Self, TypeVar
 
 from torch import Tensor
 
 from oltr.errors import UserError
 from oltr.registry import Registry
-from oltr.runs.outputs import OPEN, Outputs
 
 Learned = TypeVar("Learned")
 AnyScore = TypeVar("AnyScore", bound="type[Score]")
@@ -31,77 +29,99 @@ class ScoreInfo:
 
 
 class Score(ABC):
-    """A number per image, with the side of a threshold on which the image is called unknown."""
+    """A number per image from its features (N×D), logits (N×K) and, if there is a memory, reachability (N).
+
+    First `score.fit(features, logits, labels)` on training images where `needs_fit`; then the call gives N
+    float64, higher is more unknown. `value` is the same in the score's own units, in which thresholds are.
+    """
 
     name: ClassVar[str]
     info: ClassVar[ScoreInfo]
     higher_is_known: ClassVar[bool]
     default_threshold: ClassVar[float | None] = None  # None: there is no number that suits every data set
     limits: ClassVar[tuple[float, float]] = (-inf, inf)  # between which every value lies
-    needs: ClassVar[Literal["outputs", "training outputs", "images"]] = "outputs"
+    needs_fit: ClassVar[bool] = False
+
+    @property
+    def view(self) -> str:
+        """Which view of the images it reads outputs of: "" for the images as they are, else a name."""
+        return ""
+
+    @property
+    def needs(self) -> Literal["outputs", "training outputs", "images"]:
+        """What has to be at hand: cached outputs, those of the training images too, or the images."""
+        return "images" if self.view else "training outputs" if self.needs_fit else "outputs"
+
+    def fit(self, features: Tensor, logits: Tensor, labels: Tensor) -> Self:
+        """Learn from the training images (centre-cropped, not augmented): N×D, N×K, N; returns self."""
+        return self
 
     @abstractmethod
-    def value(self, outputs: Outputs) -> Tensor:
+    def value(self, features: Tensor, logits: Tensor, reachability: Tensor | None = None) -> Tensor:
         """The score in its own units, N float64."""
 
-    def unknown_score(self, outputs: Outputs) -> Tensor:
+    def __call__(self, features: Tensor, logits: Tensor, reachability: Tensor | None = None) -> Tensor:
         """The score turned so that higher is more unknown, N float64."""
-        value = self.value(outputs)
+        value = self.value(features, logits, reachability)
         return -value if self.higher_is_known else value
 
     def is_unknown(self, values: Tensor, threshold: float) -> Tensor:
         """N bool: strictly beyond the threshold; an image exactly on it is known."""
         return values < threshold if self.higher_is_known else values > threshold
 
+    def change(self, logits_of: Callable[[Tensor], Tensor], images: Tensor, std: Sequence[float]) -> Tensor:
+        """The view it reads, of images normalised by `std`: B×3×S×S → B×3×S×S."""
+        return images
+
 
 class FittedScore(Score, Generic[Learned]):
-    """A score that first looks at the training images: `fit` gives a copy of it that has."""
+    """A score that compares images with the training images."""
 
-    needs = "training outputs"
+    needs_fit = True
     learned: Learned | None = None
-    _found: WeakKeyDictionary[Outputs, Tensor]  # a report asks for the same values several times
+    _last: tuple[Tensor, Tensor, Tensor] | None = None  # a report asks for the same values twice
 
     @abstractmethod
-    def learn(self, training: Outputs) -> Learned:
+    def learn(self, features: Tensor, logits: Tensor, labels: Tensor) -> Learned:
         """What is kept of the training images."""
 
     @abstractmethod
-    def compare(self, outputs: Outputs, learned: Learned) -> Tensor:
+    def compare(self, features: Tensor, logits: Tensor, learned: Learned) -> Tensor:
         """The value of each image beside what was learned, N float64."""
 
-    def fit(self, training: Outputs) -> FittedScore[Learned]:
-        """This score, having seen the outputs of the training images (centre-cropped, not augmented)."""
-        if len(training) == 0 or bool((training.labels == OPEN).any()):
+    def fit(self, features: Tensor, logits: Tensor, labels: Tensor) -> Self:
+        if len(labels) == 0 or bool((labels < 0).any()):
             raise UserError(
                 f"The score {self.name!r} needs outputs of training images of known classes.",
-                "There are none." if len(training) == 0 else "Some of these images have no known class.",
+                "There are none." if len(labels) == 0 else "Some of these images have no known class.",
             )
-        if not (training.logits.isfinite().all() and training.features.isfinite().all()):
+        if not (logits.isfinite().all() and features.isfinite().all()):
             raise UserError(
                 "The outputs of the training images hold NaN or infinite values.",
-                "The training of this network probably went astray.",
+                "The training of this network probably diverged.",
             )
-        fitted = copy(self)
-        fitted.learned = self.learn(training)
-        fitted._found = WeakKeyDictionary()
-        return fitted
+        self.learned, self._last = self.learn(features, logits, labels), None
+        return self
 
-    def value(self, outputs: Outputs) -> Tensor:
+    def value(self, features: Tensor, logits: Tensor, reachability: Tensor | None = None) -> Tensor:
+        return self._compared(features, logits)
+
+    def _compared(self, features: Tensor, logits: Tensor) -> Tensor:
         if self.learned is None:
             raise UserError(
-                f"The score {self.name!r} has not seen the training images yet.",
-                "It compares an image with what the network said of those.",
-                "its fit(training outputs), which `oltr evaluate` does by itself",
+                f"The score {self.name!r} has not been fitted.",
+                "It compares an image with the training images.",
+                "fit(features, logits, labels) of the training images; `oltr evaluate` does it by itself",
             )
-        if outputs not in self._found:
-            self._found[outputs] = self.compare(outputs, self.learned)
-        return self._found[outputs]
+        if self._last is None or self._last[0] is not features or self._last[1] is not logits:
+            self._last = features, logits, self.compare(features, logits, self.learned)
+        return self._last[2]
 
 
-SCORES: Registry[Score] = Registry("score")
+SCORES: Registry[type[Score]] = Registry("score")
 
 
 def register(score: AnyScore) -> AnyScore:
     """Class decorator that files a score under its name."""
-    SCORES.register(score.name)(score())
+    SCORES.register(score.name)(score)
     return score

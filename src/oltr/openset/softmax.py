@@ -6,7 +6,6 @@ from torch import Tensor
 
 from oltr.openset.parts import by_parts
 from oltr.openset.scores import Score, ScoreInfo, register
-from oltr.runs.outputs import Outputs
 
 
 @register
@@ -26,9 +25,9 @@ class Softmax(Score):
     default_threshold = 0.1
     limits = (0, 1)
 
-    def value(self, outputs: Outputs) -> Tensor:
+    def value(self, features: Tensor, logits: Tensor, reachability: Tensor | None = None) -> Tensor:
         # In float32 a sure network gives exactly 1 to many images, and their order is lost.
-        return by_parts(lambda logits: logits.softmax(dim=1).amax(dim=1), outputs.logits)
+        return by_parts(lambda part: part.softmax(dim=1).amax(dim=1), logits)
 
-    def unknown_score(self, outputs: Outputs) -> Tensor:
-        return 1 - self.value(outputs)
+    def __call__(self, features: Tensor, logits: Tensor, reachability: Tensor | None = None) -> Tensor:
+        return 1 - self.value(features, logits)

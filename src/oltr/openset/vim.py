@@ -11,7 +11,6 @@ from oltr.openset.energy import log_sum_exp
 from oltr.openset.moments import ROUNDING, scatter
 from oltr.openset.parts import by_parts
 from oltr.openset.scores import FittedScore, ScoreInfo, register
-from oltr.runs.outputs import Outputs
 
 
 class _Space(NamedTuple):
@@ -40,23 +39,23 @@ class VirtualLogit(FittedScore[_Space]):
     )
     higher_is_known = False
 
-    def learn(self, training: Outputs) -> _Space:
-        origin = training.features.mean(dim=0, dtype=torch.float64)
-        same = torch.zeros(len(training), dtype=torch.int64)
-        covariance, _ = scatter(training.features, origin[None], same)
+    def learn(self, features: Tensor, logits: Tensor, labels: Tensor) -> _Space:
+        origin = features.mean(dim=0, dtype=torch.float64)
+        same = torch.zeros(len(labels), dtype=torch.int64)
+        covariance, _ = scatter(features, origin[None], same)
         variances, directions = torch.linalg.eigh(covariance)  # rising
         rounding = ROUNDING * origin.norm()
         filled = int((variances > torch.maximum(rounding.square(), 1e-9 * variances[-1])).sum())
         principal = directions[:, len(variances) - filled // 2 :]
-        residuals = _residual(training.features, origin, principal).mean()
-        largest = training.logits.amax(dim=1).mean(dtype=torch.float64)
+        residuals = _residual(features, origin, principal).mean()
+        largest = logits.amax(dim=1).mean(dtype=torch.float64)
         # Features that are all the same leave nothing to match; and a negative α would welcome strangers.
         alpha = max(float(largest / residuals), 0.0) if residuals > rounding else 1.0
         return _Space(origin, principal, alpha)
 
-    def compare(self, outputs: Outputs, learned: _Space) -> Tensor:
+    def compare(self, features: Tensor, logits: Tensor, learned: _Space) -> Tensor:
         origin, principal, alpha = learned
-        return alpha * _residual(outputs.features, origin, principal) - log_sum_exp(outputs)
+        return alpha * _residual(features, origin, principal) - log_sum_exp(logits)
 
 
 def _residual(features: Tensor, origin: Tensor, principal: Tensor) -> Tensor:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from oltr.errors import UserError
-from oltr.figures.decisions import Decisions, decide
 from oltr.metrics.accuracy import mean, per_class_accuracy
 from oltr.openset import Score
+from oltr.runs.decisions import Decisions, decide
 from oltr.runs.outputs import Outputs
 
 if TYPE_CHECKING:

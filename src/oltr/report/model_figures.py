@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from oltr.figures.activation_averages import activation_averages_figure
-from oltr.figures.attention_maps import attention_maps
 from oltr.figures.attention_overlay import attention_figure
-from oltr.figures.infused import infused
 from oltr.figures.infused_concepts import concepts_figure
 from oltr.figures.method_figure import method_figure
 from oltr.figures.method_schema import method_schema
 from oltr.report.run_network import RunNetwork
+from oltr.runs.explain.attention_maps import attention_maps
+from oltr.runs.explain.infused import infused
 from oltr.training.precision import autocast
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from oltr.errors import UserError
 from oltr.metrics.shots import GROUPS, shot_groups
 from oltr.nn.heads import Output
 from oltr.nn.network import Network
-from oltr.report.training_sample import TrainingSample, training_sample
+from oltr.runs.explain.training_sample import TrainingSample, training_sample
 from oltr.runs.read_outputs import own_manifest
 from oltr.runs.run_outputs import best_device, load_network
 from oltr.runs.views import chosen_images, pictures_of, views_of

@@ -1,4 +1,4 @@
-"""From cached outputs to the report: closed-set and open-set numbers of one trained network."""
+"""From outputs to the report: closed-set and open-set numbers of one trained network."""
 
 from __future__ import annotations
 
@@ -13,85 +13,67 @@ from oltr.metrics import detection
 from oltr.metrics.accuracy import group_means, mean, per_class_accuracy, per_class_f1
 from oltr.metrics.fmeasure import f_measure, f_measure_2019
 from oltr.metrics.shots import shot_groups, shot_sizes
-from oltr.openset import SCORES, Score
-from oltr.openset.threshold import settle_threshold
-from oltr.runs.outputs import OPEN, Outputs
-from oltr.runs.report import SCHEMA, Report
+from oltr.openset import SCORES, RejectionRule
+from oltr.runs.outputs import OPEN, Outputs, Scored, scored_by
+from oltr.runs.report import ClassNumbers, Closed, Open, Report, Shots
+
+PAPER_RULE = RejectionRule("softmax", 0.1)
 
 
 def evaluate(
     outputs: Mapping[str, Outputs],
     class_names: Sequence[str],
     train_counts: Sequence[int] | np.ndarray,
+    rule: RejectionRule = PAPER_RULE,
+    scored: Mapping[str, Scored] | None = None,
     *,
     method: str,
     backbone: str,
-    score: str | Score = "softmax",
-    read: Mapping[str, Outputs] | None = None,
-    threshold: float | None = None,
-    unknown_rate: float | None = None,
     shots: str = "standard",
     train_seconds: float | None = None,
     expect: Mapping[str, Any] | None = None,
 ) -> Report:
-    """The report of a run from its outputs on `test`, on `open` when there are open images, and on `val` when
-    an unknown rate is to be met; `expect` is a published row in the report's own shape: {"closed": {..},
-    "open": {..}, "source": ".."}, fractions. `read` are the outputs that the score reads where these are
-    others, of the same images: predictions come from `outputs` all the same."""
+    """The report of outputs on `test`, and on `open` if there are open images, under a rejection rule.
+
+    `scored` has the rule's score of these images; without it the score is computed from `outputs`, which
+    suits scores that are neither fitted nor read other views. `expect` is a published row in the report's
+    own shape: {"closed": {..}, "open": {..}, "source": ".."}, fractions.
+    """
     _check(outputs, class_names, train_counts)
-    chosen = SCORES[score] if isinstance(score, str) else score
-    if chosen.needs == "images" and read is None:
-        raise UserError(
-            f"The score {chosen.name!r} reads outputs of images that it has changed.",
-            "These are outputs of the images themselves.",
-            "oltr evaluate, which makes them; or another score",
-        )
-    read = outputs if read is None else read
     test, unseen = outputs["test"], outputs.get("open")
     groups = shot_groups(train_counts, shots)
     predictions = test.logits.argmax(dim=1)
     accuracy = per_class_accuracy(predictions, test.labels, len(class_names))
     f1 = per_class_f1(predictions, test.labels, len(class_names))
-    data: dict[str, Any] = {
-        "schema": SCHEMA,
-        "method": method,
-        "backbone": backbone,
-        "num_classes": len(class_names),
-        "shots": shot_sizes(train_counts, shots),
-        "closed": {**group_means(accuracy, groups), "macro_f1": mean(f1)},
-    }
-    if unseen or threshold is not None or unknown_rate is not None:  # a wrong wish is told in either case
-        line = settle_threshold(chosen, read.get("val"), threshold, unknown_rate)
+    open_part = None
     if unseen:
-        data["open"] = {
-            "score": chosen.name,
-            "threshold": line,
-            "unknown_rate": unknown_rate,
-            **_open_numbers(test, unseen, chosen, (read["test"], read["open"]), line, groups),
-        }
-    columns = zip(class_names, train_counts, accuracy.tolist(), f1.tolist(), strict=True)
-    data["per_class"] = [
-        {"name": name, "train_count": int(count), "accuracy": right, "f1": f}
-        for name, count, right, f in columns
-    ]
-    return Report({**data, "train_seconds": train_seconds, "expect": expect or {}})
+        scored = scored or {split: _scored(rule, outputs[split]) for split in ("test", "open")}
+        numbers = _open_numbers(test, unseen, rule, scored, groups)
+        open_part = Open(rule.score, rule.threshold, rule.unknown_rate, **numbers)
+    columns = zip(class_names, train_counts, _numbers(accuracy), _numbers(f1), strict=True)
+    return Report(
+        method=method,
+        backbone=backbone,
+        num_classes=len(class_names),
+        shots=Shots(**shot_sizes(train_counts, shots)),
+        closed=Closed(**group_means(accuracy, groups), macro_f1=mean(f1)),
+        open=open_part,
+        per_class=[ClassNumbers(name, int(count), right, f) for name, count, right, f in columns],
+        train_seconds=train_seconds,
+        expect=dict(expect or {}),
+    )
 
 
 def _open_numbers(
-    test: Outputs,
-    unseen: Outputs,
-    score: Score,
-    read: tuple[Outputs, Outputs],
-    threshold: float,
-    groups: np.ndarray,
-) -> dict[str, float | None]:
-    """What changes once images may be called unknown; a known image so called counts as wrong."""
+    test: Outputs, unseen: Outputs, rule: RejectionRule, scored: Mapping[str, Scored], groups: np.ndarray
+) -> dict[str, Any]:
+    """What changes once images may be rejected; a rejected known image counts as wrong."""
     closed_predictions = test.logits.argmax(dim=1)
-    rejected, caught = (score.is_unknown(score.value(part), threshold) for part in read)
+    rejected, caught = (rule.rejects(scored[split].values) for split in ("test", "open"))
     predictions = closed_predictions.masked_fill(rejected, OPEN)
     every_prediction = torch.cat([predictions, unseen.logits.argmax(dim=1).masked_fill(caught, OPEN)])
     every_label = torch.cat([test.labels, unseen.labels])
-    sides = score.unknown_score(read[0]), score.unknown_score(read[1])
+    sides = scored["test"].unknown, scored["open"].unknown
     return {
         **group_means(per_class_accuracy(predictions, test.labels, len(groups)), groups),
         "unknown_recall": float(caught.double().mean()),
@@ -106,6 +88,21 @@ def _open_numbers(
         "detection_error_min": detection.detection_error_min(*sides),
         "oscr": detection.oscr(*sides, correct=closed_predictions == test.labels),
     }
+
+
+def _scored(rule: RejectionRule, outputs: Outputs) -> Scored:
+    score = SCORES[rule.score]()
+    if score.view:
+        raise UserError(
+            f"The score {score.name!r} reads outputs of images that it has changed.",
+            "These are outputs of the images themselves.",
+            "oltr evaluate, which makes them; or another score",
+        )
+    return scored_by(score, outputs)
+
+
+def _numbers(values: torch.Tensor) -> list[float | None]:
+    return [None if np.isnan(value) else value for value in values.tolist()]
 
 
 def _check(
@@ -124,7 +121,7 @@ def _check(
         if not part.logits.isfinite().all():
             raise UserError(
                 f"The outputs of {split} hold NaN or infinite values.",
-                "The training of this network probably went astray.",
+                "The training of this network probably diverged.",
             )
     if (outputs["test"].labels == OPEN).any():
         raise UserError("Some test images have no known class.", "Open images belong to the open split.")

@@ -1,10 +1,12 @@
-"""What a trained network said about every image of one split, cached so that metrics rerun without images."""
+"""Outputs of a network for every image of one split, cached so that metrics rerun without images."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import NamedTuple
 
+import numpy as np
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
@@ -12,8 +14,10 @@ from torch import Tensor
 
 from oltr.errors import UserError
 from oltr.files import atomic_write
+from oltr.openset import Score
 
 OPEN = -1  # the label of an image whose class was never seen in training, and of a prediction "unknown"
+SPLITS = ("val", "test", "open")  # of which a run keeps outputs
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,15 +50,27 @@ class Outputs:
     def __len__(self) -> int:
         return len(self.labels)
 
+    @property
+    def inputs(self) -> tuple[Tensor, Tensor, Tensor | None]:
+        """What a score reads: features, logits, reachability."""
+        return self.features, self.logits, self.reachability
+
     def probabilities(self) -> Tensor:
         """Softmax of the logits, N×K."""
         return self.logits.softmax(dim=1)
 
+    def subset(self, rows: np.ndarray) -> Outputs:
+        """Some of the images, in that order."""
+        return Outputs(**{name: tensor[rows] for name, tensor in self._tensors().items()})
+
+    def relabelled(self, numbers: Tensor) -> Outputs:
+        """The same with label i replaced by numbers[i]."""
+        return Outputs(**(self._tensors() | {"labels": numbers[self.labels]}))
+
     def save(self, path: str | Path) -> None:
-        """Write as safetensors; the file appears whole or not at all."""
-        tensors = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
+        """Write as safetensors, atomically."""
         with atomic_write(Path(path)) as part:
-            part.write_bytes(save(tensors))
+            part.write_bytes(save(self._tensors()))
 
     @classmethod
     def load(cls, path: str | Path) -> Outputs:
@@ -65,6 +81,22 @@ class Outputs:
             raise UserError(f"There are no cached outputs at {path}.") from None
         except (SafetensorError, TypeError, ValueError) as error:
             raise UserError(f"The cached outputs {path} cannot be read.", str(error)) from error
+
+    def _tensors(self) -> dict[str, Tensor]:
+        found = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: tensor for name, tensor in found.items() if tensor is not None}
+
+
+class Scored(NamedTuple):
+    """The score of every image of one split."""
+
+    values: Tensor  # N float64, in the score's own units
+    unknown: Tensor  # N float64, higher is more unknown
+
+
+def scored_by(score: Score, outputs: Outputs) -> Scored:
+    """A fitted score of outputs of the view that it reads."""
+    return Scored(score.value(*outputs.inputs), score(*outputs.inputs))
 
 
 _DIMENSIONS = {"labels": 1, "logits": 2, "features": 2, "embeddings": 2, "reachability": 1}

@@ -2,31 +2,122 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
+import types
+import typing
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from oltr.errors import UserError
 from oltr.files import atomic_write
-from oltr.runs.report_shape import fault
-
-if TYPE_CHECKING:
-    from oltr.report.tables import Table
+from oltr.runs.tables import Table, comparison
 
 SCHEMA = 1
 
 
 @dataclass(frozen=True)
+class Shots:
+    """How many classes each shot group has."""
+
+    many: int
+    medium: int
+    few: int
+
+
+@dataclass(frozen=True)
+class Closed:
+    """Means of per-class accuracies over balanced test classes; None for a group without classes."""
+
+    many: float | None
+    medium: float | None
+    few: float | None
+    overall: float | None
+    macro_f1: float | None = None
+
+
+@dataclass(frozen=True)
+class Open:
+    """The same when images may be rejected, and how well known and unknown images are told apart."""
+
+    score: str
+    threshold: float
+    unknown_rate: float | None = None  # that the threshold was chosen for
+    many: float | None = None
+    medium: float | None = None
+    few: float | None = None
+    overall: float | None = None
+    unknown_recall: float | None = None
+    f_measure: float | None = None
+    f_measure_2019: float | None = None
+    auroc: float | None = None
+    aupr_known: float | None = None
+    aupr_unknown: float | None = None
+    fpr95_known: float | None = None
+    fpr95_unknown: float | None = None
+    detection_error: float | None = None
+    detection_error_min: float | None = None
+    oscr: float | None = None
+    tuned: str | None = None  # how the score's own numbers were chosen, if they were
+
+
+@dataclass(frozen=True)
+class ClassNumbers:
+    """One class; None without test images."""
+
+    name: str
+    train_count: int
+    accuracy: float | None
+    f1: float | None
+
+
+@dataclass(frozen=True, repr=False)
 class Report:
-    """The numbers of one run; `report["closed"]["few"]` reads one, `report.table()` shows them."""
+    """The numbers of one run: `report.closed.few`, or `report["closed"]["few"]` as in report.json."""
 
-    data: dict[str, Any]
+    method: str
+    backbone: str
+    num_classes: int
+    shots: Shots
+    closed: Closed
+    per_class: list[ClassNumbers]
+    open: Open | None = None
+    train_seconds: float | None = None
+    expect: dict[str, Any] = field(default_factory=dict)
+    schema: int = SCHEMA
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "data", _plain(self.data))
+    @cached_property
+    def data(self) -> dict[str, Any]:
+        """What report.json holds; `open` is absent when there are no open images."""
+        data = _plain(dataclasses.asdict(self))
+        if self.open is None:
+            del data["open"]
+        elif self.open.tuned is None:
+            del data["open"]["tuned"]
+        ordered = {key: data.pop(key) for key in _ORDER if key in data}
+        return ordered | data
+
+    def table(self) -> Table:
+        """The report as one row of the paper's table."""
+        return comparison({self.method: self})
+
+    def __repr__(self) -> str:
+        return self.table().text()
+
+    def _repr_markdown_(self) -> str:
+        return self.table().markdown()
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Report:
+        """The report of plain values; a ValueError says what is missing or wrong."""
+        report = _build(cls, _plain(data), "")
+        if len(report.per_class) != report.num_classes:
+            raise ValueError("per_class must have as many entries as num_classes says.")
+        return report
 
     def __getitem__(self, key: str) -> Any:
         return self.data[key]
@@ -39,7 +130,7 @@ class Report:
         return json.dumps(self.data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
     def save(self, path: str | Path) -> None:
-        """Write `report.json`; the file appears whole or not at all."""
+        """Write `report.json`, atomically."""
         with atomic_write(Path(path)) as part:
             part.write_text(self.to_json(), encoding="utf-8")
 
@@ -52,28 +143,50 @@ class Report:
         except FileNotFoundError:
             raise UserError(f"There is no report at {path}.", try_this=again) from None
         except ValueError as error:
-            raise UserError(f"The report {path} is not whole JSON.", str(error), again) from error
-        data = _plain(data)
+            raise UserError(f"The report {path} is not valid JSON.", str(error), again) from error
         if isinstance(data, dict) and data.get("schema", SCHEMA) != SCHEMA:
             raise UserError(
                 f"The report {path} has schema {data['schema']}; this version reads schema {SCHEMA}.",
                 try_this=again,
             )
-        if why := fault(data):
-            raise UserError(f"{path} is not a whole report.", why, again)
-        return cls(data)
+        try:
+            return cls.from_dict(data)
+        except ValueError as problem:
+            raise UserError(f"{path} is not a complete report.", str(problem), again) from None
 
-    def table(self) -> Table:
-        """The report as one row of the paper's table."""
-        from oltr.report.tables import comparison  # drawing is the report room's business
 
-        return comparison({self["method"]: self})
+_ORDER = ("schema", "method", "backbone", "num_classes", "shots", "closed", "open", "per_class")
 
-    def __repr__(self) -> str:
-        return self.table().text()
 
-    def _repr_markdown_(self) -> str:
-        return self.table().markdown()
+def _build(cls: Any, data: Any, place: str) -> Any:
+    """A dataclass from plain values; names that it does not have are ignored."""
+    if not isinstance(data, Mapping):
+        raise ValueError(f"{place or 'It'} must hold names and values.")
+    hints, found = typing.get_type_hints(cls), {}
+    for each in dataclasses.fields(cls):
+        where = f"{place}{each.name}"
+        if each.name in data:
+            found[each.name] = _fit(hints[each.name], data[each.name], where)
+        elif each.default is dataclasses.MISSING and each.default_factory is dataclasses.MISSING:
+            raise ValueError(f"{where} is missing.")
+    return cls(**found)
+
+
+def _fit(hint: Any, value: Any, where: str) -> Any:
+    """The value, if it is of that type."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is types.UnionType:
+        return None if value is None else _fit(arguments[0], value, where)
+    if dataclasses.is_dataclass(hint):
+        return _build(hint, value, f"{where}.")
+    if origin is list and isinstance(value, list):
+        return [_fit(arguments[0], item, f"{where}[{place}]") for place, item in enumerate(value)]
+    if origin is dict and isinstance(value, dict):
+        return {key: _fit(arguments[1], item, f"{where}.{key}") for key, item in value.items()}
+    kinds: Any = (float, int) if hint is float else hint
+    if hint is Any or (isinstance(kinds, type | tuple) and isinstance(value, kinds) and value is not True):
+        return value
+    raise ValueError(f"{where} must not be {value!r}.")
 
 
 def _plain(value: Any) -> Any:

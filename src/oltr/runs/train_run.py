@@ -6,16 +6,56 @@ import dataclasses
 from pathlib import Path
 
 from oltr.config import RunConfig
-from oltr.console import Console, process_rank
+from oltr.console import Console, console, process_rank
 from oltr.data.manifest import Manifest
 from oltr.data.pack import open_pack
 from oltr.errors import UserError
-from oltr.runs.evaluate_run import collect, make_report, save_outputs
+from oltr.runs.collect import collect_outputs
+from oltr.runs.outputs import SPLITS
 from oltr.runs.report import Report
-from oltr.runs.run_outputs import SPLITS, kept_outputs, load_network
+from oltr.runs.rule import check_decision
+from oltr.runs.trained_run import TrainedRun
 from oltr.training.fit import fit
 from oltr.training.options import FitOptions, training_device
 from oltr.training.run_folder import RunFolder
+
+
+def train_run(
+    config: RunConfig, manifest: Manifest, out: str | Path, options: FitOptions, source: str = ""
+) -> Report | None:
+    """Train, keep outputs and rejection rule, write report.json; None without test images, and on helper
+    processes."""
+    folder, config = RunFolder(out), as_packed(config, manifest)
+    check_decision(config, bool(manifest.sizes()["val"]))
+    if options.resume and _is_complete(folder, manifest):
+        folder.check_same(config, manifest)
+        return None if process_rank() > 0 else Report.load(folder.report)
+    network, images = fit(config, manifest, out, Console(quiet=console.screen.quiet), options, source)
+    device = training_device(options)
+    for split in (split for split in SPLITS if split in images and len(images[split])):
+        with console.progress(f"evaluating {split}") as progress:
+            outputs = collect_outputs(
+                network.to(device),
+                images[split],
+                config.data,
+                device,
+                precision=config.precision,
+                workers=options.workers,
+                progress=progress,
+            )
+        if process_rank() == 0:
+            outputs.save(folder.outputs / f"{split}.safetensors")
+    if process_rank() > 0:
+        return None
+    run = TrainedRun(out)
+    run.network = network.eval()  # it is here already
+    run.manifest = manifest
+    run.keep_rule()
+    if "test" not in run.outputs:
+        return None
+    report = run.measure()
+    report.save(folder.report)
+    return report
 
 
 def as_packed(config: RunConfig, manifest: Manifest) -> RunConfig:
@@ -28,36 +68,16 @@ def as_packed(config: RunConfig, manifest: Manifest) -> RunConfig:
     return dataclasses.replace(config, data=dataclasses.replace(config.data, stored_size=size))
 
 
-def _is_whole(folder: RunFolder, manifest: Manifest) -> bool:
-    """Whether a run has ended and all that it leaves can be read: then there is nothing to go on with."""
+def _is_complete(folder: RunFolder, manifest: Manifest) -> bool:
+    """Whether a run has ended and all that it leaves can be read: then there is nothing to resume."""
     if not (folder.path / "run.yaml").is_file() or not folder.run()["finished"]:
         return False
     measured = [split for split in SPLITS if manifest.sizes()[split]]
     try:
-        load_network(folder)
-        return folder.report.is_file() and set(kept_outputs(folder, measured)) == set(measured)
+        run = TrainedRun(folder.path)
+        _ = run.network
+        return folder.report.is_file() and all(
+            split in run.outputs and run.outputs[split] for split in measured
+        )
     except UserError:
         return False
-
-
-def train_run(
-    config: RunConfig,
-    manifest: Manifest,
-    out: str | Path,
-    console: Console,
-    options: FitOptions,
-    source: str = "",
-) -> Report | None:
-    """Train, cache the outputs, write report.json; None without test images, and on helper processes."""
-    folder, config = RunFolder(out), as_packed(config, manifest)
-    if options.resume and _is_whole(folder, manifest):
-        folder.check_same(config, manifest)
-        return None if process_rank() > 0 else Report.load(folder.report)
-    network, images = fit(config, manifest, out, console, options, source)
-    outputs = collect(network, images, config, training_device(options), console, options.workers)
-    save_outputs(folder, outputs)
-    if "test" not in outputs or process_rank() > 0:
-        return None
-    report = make_report(folder, outputs)
-    report.save(folder.report)
-    return report

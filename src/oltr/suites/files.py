@@ -13,7 +13,7 @@ from oltr.errors import UserError
 from oltr.figures.save import save_figure
 from oltr.figures.suite_bars import suite_bars, suite_bars_figure
 from oltr.files import atomic_write
-from oltr.report.tables import Table
+from oltr.runs.tables import Table
 from oltr.suites.seeds import SeedRow
 from oltr.suites.table import shown_columns
 

@@ -14,7 +14,7 @@ import numpy as np
 from oltr.figures.save import save_figure
 from oltr.figures.sweep_curves import AXES, Curve, sweep_figure
 from oltr.files import atomic_write
-from oltr.report.tables import Table
+from oltr.runs.tables import Table
 
 FILES = ("sweep.md", "sweep.csv", "sweep.json", "sweep.svg", "sweep.png")
 _CSV_HEAD = ("label", "measure", "at", "seeds", "mean", "deviation")

@@ -8,7 +8,7 @@ import numpy as np
 
 from oltr.figures.sweep_curves import AXES, DRAWN, Curve
 from oltr.figures.threshold_sweep import MEASURES
-from oltr.report.tables import MISSING, Table
+from oltr.runs.tables import MISSING, Table
 
 LINES = 11  # of a longer sweep evenly spread places are shown, the first and the last among them
 _HEADS = {"threshold": "threshold", "open": "open classes", "longtail": "α"}

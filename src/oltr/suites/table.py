@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from oltr.report.tables import MISSING, Table
+from oltr.runs.tables import MISSING, Table
 from oltr.suites.seeds import SeedRow
 
 _TITLES = {

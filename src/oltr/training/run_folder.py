@@ -27,7 +27,7 @@ from oltr.old_names import current_values, current_weights
 _RUN_KEYS = ("config", "data", "finished", "train_seconds")
 _PACKAGES = ("torch", "torchvision", "timm", "lightning", "numpy")
 # May differ between the runs that share weights or continue each other, without changing the result.
-_FREE = ("recipe",)
+_FREE = ("recipe", "decision")
 
 
 class RunFolder:
@@ -67,7 +67,7 @@ class RunFolder:
             {"name": name, "train_count": int(count), "shots": str(group)}
             for name, count, group in zip(manifest.classes, counts, groups, strict=True)
         ]
-        self._write_yaml(
+        self.write(
             {
                 "config": dataclasses.asdict(config),
                 **_place(source, manifest),
@@ -95,9 +95,11 @@ class RunFolder:
     def check_same(self, config: RunConfig, manifest: Manifest) -> None:
         """Refuse to go on with a run under another configuration or other data."""
         kept = self.run()
-        theirs, ours = kept["config"], dataclasses.asdict(config)
-        changed = differences(theirs, plain_values(ours))
-        changed = [line for line in changed if line.split(":")[0] not in _FREE]
+        theirs, ours = (
+            plain_values(dataclasses.asdict(each)) for each in (build(RunConfig, kept["config"]), config)
+        )
+        changed = differences(theirs, ours)
+        changed = [line for line in changed if line.split(":")[0].split(".")[0] not in _FREE]
         if changed:
             raise UserError(
                 f"{self.path} was trained with another configuration.",
@@ -146,7 +148,7 @@ class RunFolder:
     def finish(self, train_seconds: float, remark: str | None = None) -> None:
         """Note in run.yaml that training is done, how long it took, and what the method says at its end."""
         noted = {"finished": True, "train_seconds": round(train_seconds, 3)}
-        self._write_yaml(self.run() | noted | ({"remark": remark} if remark else {}))
+        self.write(self.run() | noted | ({"remark": remark} if remark else {}))
 
     def save_weights(self, path: Path, state: dict[str, torch.Tensor]) -> None:
         """Weights as safetensors, whole or not at all."""
@@ -182,7 +184,8 @@ class RunFolder:
             table.writeheader()
             table.writerows(history)
 
-    def _write_yaml(self, values: dict[str, Any]) -> None:
+    def write(self, values: dict[str, Any]) -> None:
+        """run.yaml, atomically."""
         with atomic_write(self.path / "run.yaml") as part:
             part.write_text(
                 yaml.safe_dump(plain_values(values), sort_keys=False, allow_unicode=True), encoding="utf-8"

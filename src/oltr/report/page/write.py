@@ -24,7 +24,7 @@ from oltr.report.page.repeat import origin
 from oltr.report.page.verdict import verdict
 from oltr.report.page.worst import worst_images
 from oltr.report.page.writable import check_writable
-from oltr.report.tables import comparison
+from oltr.runs.tables import comparison
 from oltr.wording import count
 
 TEMPLATES = Path(__file__).parent / "templates"

@@ -8,8 +8,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from oltr.runs.outputs import Outputs
-
 
 @dataclass(frozen=True, eq=False)
 class NearestClasses:
@@ -26,13 +24,3 @@ def nearest_classes(direct: Tensor, centres: Tensor, there: Tensor, of: str, top
     values, classes = distances.sort(stable=True)
     count = min(top, int(there.sum()))
     return NearestClasses(classes[:count].numpy(), values[:count].numpy(), of)
-
-
-def class_means(outputs: Outputs) -> tuple[Tensor, Tensor]:
-    """Mean direct feature of each class and whether it has an image: K×D, K bool."""
-    known = outputs.labels >= 0
-    labels, features = outputs.labels[known], outputs.features[known]
-    classes = outputs.logits.shape[1]
-    counts = torch.bincount(labels, minlength=classes)
-    sums = torch.zeros(classes, features.shape[1]).index_add_(0, labels, features)
-    return sums / counts.clamp(min=1)[:, None], counts > 0

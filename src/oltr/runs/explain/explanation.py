@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 import numpy as np
 
 from oltr.errors import UserError
-from oltr.figures.attention_maps import AttentionMaps
-from oltr.figures.infused_concepts import Concepts
-from oltr.figures.nearest_classes import NearestClasses
-from oltr.figures.score_place import ScorePlace
-from oltr.openset import Score
+from oltr.openset import SCORES, RejectionRule
+from oltr.runs.explain.attention_maps import AttentionMaps
+from oltr.runs.explain.infused import Concepts
+from oltr.runs.explain.nearest_classes import NearestClasses
+from oltr.runs.explain.score_place import ScorePlace
 
 SCHEMA = 1
 Part = TypeVar("Part")
@@ -41,19 +41,18 @@ class Verdict:
     """Unknown or not, and by what."""
 
     unknown: bool
-    score: Score
+    rule: RejectionRule
     value: float  # in the score's own units
-    threshold: float
-    unknown_rate: float | None  # that the threshold meets on validation images
 
     def reason(self) -> str:
         """The comparison in words."""
-        side = "below" if self.value < self.threshold else "above" if self.value > self.threshold else "at"
-        words = f"{self.score.name} {self.value:.4g} is {side} the threshold {self.threshold:.4g}"
-        if self.unknown_rate is None:
+        limit = self.rule.threshold
+        side = "below" if self.value < limit else "above" if self.value > limit else "at"
+        words = f"{self.rule.score} {self.value:.4g} is {side} the threshold {limit:.4g}"
+        if self.rule.unknown_rate is None:
             return words
-        rate = f"{100 * self.unknown_rate:.3g} %"
-        return f"{words}, which calls at most {rate} of the known validation images unknown"
+        rate = f"{100 * self.rule.unknown_rate:.3g} %"
+        return f"{words}, which rejects at most {rate} of the known validation images"
 
 
 @dataclass(frozen=True)
@@ -103,11 +102,11 @@ class Explanation:
             "unknown": verdict.unknown,
             "candidates": [asdict(candidate) for candidate in self.candidates],
             "decision": {
-                "score": verdict.score.name,
-                "higher_is_known": verdict.score.higher_is_known,
+                "score": verdict.rule.score,
+                "higher_is_known": SCORES[verdict.rule.score].higher_is_known,
                 "value": verdict.value,
-                "threshold": verdict.threshold,
-                "unknown_rate": verdict.unknown_rate,
+                "threshold": verdict.rule.threshold,
+                "unknown_rate": verdict.rule.unknown_rate,
                 "less_familiar": _either(self.place, lambda place: dict(place.less_familiar)),
             },
             "nearest": _either(self.nearest, _nearest),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oltr.figures.explanation import Explanation, Missing
+from oltr.runs.explain.explanation import Explanation, Missing
 
 
 def explanation_text(told: Explanation) -> str:

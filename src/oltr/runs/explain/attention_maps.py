@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -24,22 +24,35 @@ class AttentionMaps:
     size: tuple[int, int]  # H, W
 
 
-@torch.inference_mode()
-def attention_maps(network: Network, views: Tensor) -> AttentionMaps:
-    """The maps of views N×3×s×s, as the network's modules make them on the way through.
+@contextmanager
+def recorded_attention(network: Network) -> Iterator[Callable[[], AttentionMaps]]:
+    """Record attention while a batch of views N×3×s×s passes through the network; call the value for maps.
 
     SA(f) is a map of vectors, not of weights: its length at each position stands for it.
     """
     attention = network.attention
-    if attention is None:
+    with (
+        _results(None if attention is None else attention.self_attention) as context,
+        _results(None if attention is None else attention.spatial) as weight,
+    ):
+        yield lambda: _maps(context, weight)
+
+
+@torch.inference_mode()
+def attention_maps(network: Network, views: Tensor) -> AttentionMaps:
+    """The maps of views N×3×s×s."""
+    with recorded_attention(network.eval()) as maps:
+        network.embed(views)
+    return maps()
+
+
+def _maps(context: list[Tensor], weight: list[Tensor]) -> AttentionMaps:
+    if not context and not weight:
         raise UserError(
             "This network has no attention.",
             "Its method or its settings leave it out, or the backbone gives no feature map.",
             "a run of oltr, with settings.attention modulated, self or spatial",
         )
-    network.eval()
-    with _results(attention.self_attention) as context, _results(attention.spatial) as weight:
-        network.embed(views)
     gathered = context[0].float() if context else None  # N×C×H×W
     spatial = weight[0].float() if weight else None  # N×1×H×W
     both = None if gathered is None or spatial is None else spatial * gathered

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from oltr.errors import UserError
-from oltr.figures.activations import Activations
 from oltr.nn.heads import Output
+from oltr.runs.explain.activations import Activations
 
 WIDTH, MOST = 2.0, 0.75  # a patch is so many cells of the map wide, but at most this share of the image
 
@@ -30,6 +31,17 @@ class Boxes:
     corners: np.ndarray  # k×2 int64, left and top of the square in pixels
     side: int  # of the square; the image's own where the place is not known
     whole: bool  # whether whole images stand for the neuron
+
+
+@dataclass(frozen=True, eq=False)
+class Concepts:
+    """What was infused into N images, and what each of these neurons looks for."""
+
+    infused: Infused
+    patches: Mapping[int, np.ndarray]  # neuron → k×p×p×3 uint8, the strongest first; empty: see `missing`
+    whole: bool  # whole images: where in them the neuron answers is not known
+    looked_at: str = ""  # among which images the strongest were found
+    missing: str = ""  # why there are no patches
 
 
 def infused(output: Output, top: int = 3) -> Infused:

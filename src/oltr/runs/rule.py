@@ -1,0 +1,110 @@
+"""The one rejection rule of a run: chosen at the end of training, kept in run.yaml, used by every verb."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from oltr.config import DecisionConfig, build
+from oltr.console import console
+from oltr.errors import UserError
+from oltr.methods import METHODS
+from oltr.openset import SCORES, RejectionRule
+from oltr.openset.threshold import check_choice, settle_threshold
+from oltr.recipes import load_recipe
+from oltr.runs.outputs import OPEN
+
+if TYPE_CHECKING:
+    from oltr.config import RunConfig
+    from oltr.runs.trained_run import TrainedRun
+
+
+def check_decision(config: RunConfig, has_validation: bool) -> None:
+    """Say before training, rather than after it, that no threshold could be chosen."""
+    wish, name = config.decision, config.decision.score or METHODS[config.method].score
+    score = SCORES[name]
+    check_choice(score, wish.threshold, wish.unknown_rate)
+    if name == "reachability" and not config.settings.get("reachability"):
+        raise UserError(f"The score is 'reachability', but {config.method} has none.", try_this="softmax")
+    if wish.threshold is None and not has_validation and score.default_threshold is None:
+        raise UserError(
+            f"The score {name!r} has no default threshold.",
+            "An unknown rate, met on validation images, would choose one, and there are none.",
+            "a source with a val split, or the score softmax",
+        )
+
+
+def choose_rule(
+    run: TrainedRun,
+    score: str | None = None,
+    threshold: float | None = None,
+    unknown_rate: float | None = None,
+) -> RejectionRule:
+    """The rule that these wishes lead to on the run's validation images.
+
+    A rate that cannot be met, because there are none, gives way to the score's default threshold.
+    """
+    name = score or METHODS[run.config.method].score
+    check_choice(SCORES[name], threshold, unknown_rate)  # before images are read for hours
+    if threshold is None and unknown_rate is not None and "val" not in run.outputs:
+        default = SCORES[name].default_threshold
+        if default is None:
+            settle_threshold(SCORES[name], None, threshold, unknown_rate)  # says what is missing
+        note = f"no validation images: the {name} threshold is its default, {default}"
+        return RejectionRule(name, float(default or 0.0), note=note)
+    known = None
+    if unknown_rate is not None:
+        values = run.scored("val", name).values
+        known = values[run.outputs["val"].labels != OPEN]
+    return RejectionRule(name, settle_threshold(SCORES[name], known, threshold, unknown_rate), unknown_rate)
+
+
+def wished_rule(run: TrainedRun) -> RejectionRule:
+    """The rule that the run's configuration asks for; said where it cannot be met."""
+    wish = decision_of(run)
+    rule = choose_rule(run, wish.score, wish.threshold, wish.unknown_rate)
+    if rule.note:
+        console.warn(rule.note)
+    return rule
+
+
+def saved_rule(run: TrainedRun) -> RejectionRule:
+    """The rule in run.yaml; runs of before version 0.2 have none, and get their recipe's."""
+    saved = run.facts.get("decision") or {}
+    if saved.get("threshold") is not None:
+        return RejectionRule(**{key: saved[key] for key in _KEPT if key in saved})
+    return wished_rule(run)
+
+
+def other_rule(
+    run: TrainedRun, score: str | None, threshold: float | None, unknown_rate: float | None
+) -> RejectionRule:
+    """The run's rule with what was given in its place; another score keeps the run's unknown rate."""
+    if threshold is None and unknown_rate is None:
+        if score in (None, run.rule.score):
+            return run.rule
+        unknown_rate = run.rule.unknown_rate
+        if unknown_rate is None and SCORES[str(score)].default_threshold is None:
+            unknown_rate = DecisionConfig().unknown_rate
+    return choose_rule(run, score or run.rule.score, threshold, unknown_rate)
+
+
+def decision_of(run: TrainedRun) -> DecisionConfig:
+    """What the run was told, or what its recipe says now where run.yaml is older than the question."""
+    saved = run.facts.get("decision") or {}
+    if "unknown_rate" in saved and "threshold" not in saved:  # as `Recognizer.save` wrote it before 0.2
+        return DecisionConfig(saved.get("score"), None, saved["unknown_rate"])
+    if "decision" in run.facts["config"]:
+        return run.config.decision
+    try:
+        return build(DecisionConfig, load_recipe(run.config.recipe).run.get("decision", {}))
+    except UserError:  # a recipe file of the user's own that is no longer there
+        return DecisionConfig()
+
+
+def as_values(rule: RejectionRule) -> dict[str, Any]:
+    """The rule as run.yaml keeps it."""
+    found = {"score": rule.score, "threshold": rule.threshold, "unknown_rate": rule.unknown_rate}
+    return found | ({"note": rule.note} if rule.note else {})
+
+
+_KEPT = ("score", "threshold", "unknown_rate", "note")

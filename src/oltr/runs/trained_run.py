@@ -1,0 +1,322 @@
+"""A run folder opened once: configuration, classes, network, outputs, rejection rule, report, prediction."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from copy import copy
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from oltr.config import RunConfig, build
+from oltr.console import console
+from oltr.data.image_access import Images, open_images
+from oltr.data.manifest import Manifest
+from oltr.data.pack import open_pack
+from oltr.data.sources import read_source
+from oltr.errors import UserError
+from oltr.metrics.accuracy import mean, per_class_accuracy
+from oltr.metrics.shots import shot_groups
+from oltr.nn.network import Network
+from oltr.openset import SCORES, RejectionRule, Score
+from oltr.recipes import load_recipe
+from oltr.runs.decisions import Decisions, decide
+from oltr.runs.evaluate import evaluate
+from oltr.runs.outputs import Outputs, Scored, scored_by
+from oltr.runs.predict import predict
+from oltr.runs.report import Report
+from oltr.runs.rule import as_values, other_rule, saved_rule, wished_rule
+from oltr.runs.split_outputs import RESUME, OtherOutputs, OwnOutputs, outputs_on
+from oltr.training.build import build_method, build_network
+from oltr.training.run_folder import RunFolder
+from oltr.wording import count
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class TrainedRun:
+    """A finished run; each part is made when first asked for, and kept.
+
+    `source` (with `root`) is where images are: other data to measure the run on, or its own if they moved.
+    """
+
+    def __init__(
+        self, path: str | Path, source: Any = None, root: str | Path | None = None, name: str | None = None
+    ):
+        self.path, self.folder = Path(path), RunFolder(path)
+        self.facts = self.folder.run()  # run.yaml
+        if not self.facts["finished"]:
+            raise UserError(f"{self.path} has not finished training.", try_this=RESUME)
+        self.config = build(RunConfig, self.facts["config"])
+        self.name = name or self.path.name
+        self.workers = min(8, os.cpu_count() or 1)
+        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self.other_data: Manifest | None = None
+        self._fitted: dict[str, Score] = {}
+        self._outputs: dict[str, Mapping[str, Outputs]] = {}
+        self._scored: dict[tuple[str, str], Scored] = {}
+        if source is not None:
+            self._use(source, root)
+
+    # What it is
+
+    @cached_property
+    def classes(self) -> list[dict[str, Any]]:
+        """Name, training count and shot group of each class."""
+        return self.folder.classes()
+
+    @cached_property
+    def class_names(self) -> list[str]:
+        """K names."""
+        return [entry["name"] for entry in self.classes]
+
+    @cached_property
+    def counts(self) -> np.ndarray:
+        """Training images per class, K int64."""
+        return np.array([entry["train_count"] for entry in self.classes], dtype=np.int64)
+
+    @property
+    def method(self) -> str:
+        """The name of its method."""
+        return self.config.method
+
+    @property
+    def shots(self) -> str:
+        """The rule of its shot groups."""
+        return self.config.shots
+
+    @cached_property
+    def groups(self) -> np.ndarray:
+        """The shot group of each class, K strings."""
+        return shot_groups(self.counts, self.shots)
+
+    @cached_property
+    def network(self) -> Network:
+        """The trained network, in evaluation mode on the best device."""
+        method = build_method(self.config, torch.from_numpy(self.counts))
+        network = build_network(self.config, method, self.config.num_stages)
+        try:
+            network.load_state_dict(self._weights())
+        except RuntimeError as problem:  # e.g. a run of an earlier version
+            raise UserError(
+                f"The weights {self.folder.model} do not fit the network of this run.",
+                str(problem).split("\n\t")[1],
+                "train the run again",
+            ) from None
+        return network.to(self.device).eval()
+
+    # Its data
+
+    @cached_property
+    def manifest(self) -> Manifest:
+        """The data that the run was trained on, from where they were then or are now."""
+        source = self.facts.get("source")
+        try:
+            if not source:
+                raise UserError("run.yaml does not tell where they are.")
+            manifest = read_source(source, self.facts.get("root"))
+            if not self._is_own(manifest):
+                raise UserError(f"{source} holds other images now.")
+        except UserError as problem:
+            raise self.images_needed(problem) from None
+        return manifest
+
+    def images_needed(self, problem: UserError) -> UserError:
+        """Why something cannot be made without the run's own images."""
+        return UserError(
+            f"The images that {self.path} was trained on are needed.",
+            problem.what,
+            "--source SOURCE, and --root DIR if it needs one: where they are now",
+        )
+
+    def open_images(self, manifest: Manifest, splits: Sequence[str]) -> dict[str, Images]:
+        """The images of those splits, open for reading at the size the run learned from."""
+        data = self.config.data
+        if manifest.pack is not None and (size := open_pack(manifest.pack).size) < data.stored_size:
+            raise UserError(
+                f"{manifest.pack} holds images of {size} px, the run learned from {data.stored_size} px.",
+                try_this=f"oltr data pack SOURCE --size {data.stored_size}",
+            )
+        with console.progress("reading images") as progress:
+            return open_images(manifest, splits, data.stored_size, data.image_size, self.device, progress)
+
+    def _use(self, source: Any, root: str | Path | None) -> None:
+        """Take a source for the run's own data if it is, else for other data to measure the run on.
+
+        Of a folder without splits all images are for testing, unless it is the run's own.
+        """
+        manifest = read_source(source, root)
+        if self._is_own(manifest):
+            self.manifest = manifest
+            console.notes(manifest.notes)
+            return
+        if isinstance(source, str | Path) and Path(source).expanduser().is_dir():
+            manifest = read_source(source, root, flat="test")
+        console.notes(manifest.notes)
+        self._check_classes(manifest)
+        self.other_data = manifest
+
+    def _is_own(self, manifest: Manifest) -> bool:
+        return manifest.fingerprint() == self.facts["data"]["fingerprint"]
+
+    def _check_classes(self, manifest: Manifest) -> None:
+        if not manifest.sizes()["test"]:
+            raise UserError("The source has no test images.", try_this="a source with a test split")
+        labels = {*manifest.rows("test")["label"], *manifest.rows("val")["label"]}
+        if strangers := sorted(labels - set(self.class_names)):
+            raise UserError(
+                f"{count(len(strangers), 'class')} of the source {'is' if len(strangers) == 1 else 'are'} "
+                "not among the run's.",
+                f"The first: {', '.join(strangers[:5])}",
+                "move their images to the open split",
+            )
+
+    # Its outputs and scores
+
+    @property
+    def outputs(self) -> Mapping[str, Outputs]:
+        """Outputs by split (val, test, open) on the data that the run is measured on."""
+        return self._read_by(None)
+
+    def own_outputs(self, score: Score | None = None) -> OwnOutputs:
+        """The same on the run's own data, train included; or on a score's view of the images."""
+        key = f"own {score.view if score is not None else ''}"
+        if key not in self._outputs:
+            self._outputs[key] = OwnOutputs(self, score)
+        found = self._outputs[key]
+        assert isinstance(found, OwnOutputs)
+        return found
+
+    def fitted(self, score: str | Score) -> Score:
+        """A score ready for use, fitted on the run's training images if it needs that."""
+        if isinstance(score, Score):
+            return score
+        if score not in self._fitted:
+            made = SCORES[score]()
+            if made.needs_fit:
+                training = self._training_outputs()
+                made.fit(training.features, training.logits, training.labels)
+            self._fitted[score] = made
+        return self._fitted[score]
+
+    def scored(self, split: str, score: str | Score | None = None) -> Scored:
+        """The score of every image of a split; that of the run's rejection rule unless one is named."""
+        chosen = self.fitted(score or self.rule.score)
+        key = f"{chosen.name} {chosen.view}", split
+        if key not in self._scored:
+            self._scored[key] = scored_by(chosen, self._read_by(chosen)[split])
+        return self._scored[key]
+
+    def _read_by(self, score: Score | None) -> Mapping[str, Outputs]:
+        """Outputs of the view that a score reads."""
+        if self.other_data is None:
+            return self.own_outputs(score)
+        key = f"other {score.view if score is not None else ''}"
+        if key not in self._outputs:
+            self._outputs[key] = OtherOutputs(self, self.other_data, score)
+        return self._outputs[key]
+
+    def _training_outputs(self) -> Outputs:
+        """Of the images the run learned from; where they are gone, as many of each class stand in."""
+        if not (self.folder.outputs / "train.safetensors").is_file():
+            console.say(f"reading the training images once, for {self.folder.outputs / 'train.safetensors'}")
+        try:
+            return self.own_outputs()["train"]
+        except UserError:
+            if self.other_data is None or not self._as_many_images(self.other_data):
+                raise
+        console.warn("the run's training images are gone; those of the source are taken instead")
+        return outputs_on(self, self.other_data, "train")
+
+    def _as_many_images(self, manifest: Manifest) -> bool:
+        """Whether every class has as many training images there as the run had."""
+        there = dict(zip(manifest.classes, manifest.train_counts().tolist(), strict=True))
+        ours = zip(self.class_names, self.counts.tolist(), strict=True)
+        return {name: number for name, number in there.items() if number} == {
+            name: number for name, number in ours if number
+        }
+
+    # What it answers
+
+    @cached_property
+    def rule(self) -> RejectionRule:
+        """By what images are called unknown, wherever this run is asked."""
+        return saved_rule(self)
+
+    def other_rule(
+        self, score: str | None = None, threshold: float | None = None, unknown_rate: float | None = None
+    ) -> RejectionRule:
+        """The run's rule with what was given in its place; the run itself keeps its own."""
+        return other_rule(self, score, threshold, unknown_rate)
+
+    def keep_rule(self, rule: RejectionRule | None = None) -> None:
+        """Make a rule the run's own, in run.yaml too; without one, the rule its configuration asks for."""
+        self.rule = rule if rule is not None else wished_rule(self)
+        self.facts = self.facts | {"decision": as_values(self.rule)}
+        self.folder.write(self.facts)
+
+    def under(self, rule: RejectionRule) -> TrainedRun:
+        """The same run under another rejection rule; its folder keeps its own."""
+        other = copy(self)
+        other.__dict__.pop("decisions", None)
+        other.rule = rule
+        return other
+
+    def measure(self, shots: str | None = None) -> Report:
+        """The report on the data it is measured on, under its rejection rule."""
+        if "test" not in self.outputs:
+            _ = self.outputs["test"]  # says why there are none
+        has_open = "open" in self.outputs and len(self.outputs["open"])
+        scored = {split: self.scored(split) for split in ("test", "open")} if has_open else None
+        return evaluate(
+            self.outputs,
+            self.class_names,
+            self.counts,
+            self.rule,
+            scored,
+            method=self.config.method,
+            backbone=self.config.backbone,
+            shots=shots or self.shots,
+            train_seconds=self.facts["train_seconds"],
+            expect=self._published(),
+        )
+
+    @cached_property
+    def report(self) -> Report:
+        """What its report.json holds."""
+        return Report.load(self.folder.report)
+
+    @cached_property
+    def accuracy(self) -> float | None:
+        """Closed-set accuracy, mean over classes; None if no class has test images."""
+        test = self.outputs["test"]
+        return mean(per_class_accuracy(test.logits.argmax(dim=1), test.labels, test.logits.shape[1]))
+
+    @cached_property
+    def decisions(self) -> Decisions:
+        """What it makes of each test and open image under its rule."""
+        return decide(self)
+
+    def predict(self, images: Any) -> pd.DataFrame:
+        """One row per image file, the columns of predictions.csv; a folder stands for all images below."""
+        return predict(self, images)
+
+    def _weights(self) -> dict[str, torch.Tensor]:
+        anew = f"{RESUME}, which writes it anew"
+        if not self.folder.model.is_file():
+            raise UserError(f"{self.folder.model} is missing.", try_this=anew)
+        try:
+            return self.folder.load_weights(self.folder.model)
+        except UserError as problem:
+            raise UserError(problem.what, problem.why, anew) from None
+
+    def _published(self) -> dict[str, Any] | None:
+        try:
+            return load_recipe(self.config.recipe).expect.get(self.config.method)
+        except UserError:  # a recipe file of the user's own that is no longer there
+            return None
