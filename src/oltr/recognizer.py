@@ -7,39 +7,31 @@ import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
-import pandas as pd
 import yaml
 
-from oltr.config import RunConfig
-from oltr.console import Console
-from oltr.data.manifest import Manifest
+from oltr.console import console
 from oltr.data.sources import read_source
 from oltr.errors import UserError
-from oltr.files import atomic_write
-from oltr.methods import METHODS
-from oltr.openset import SCORES
-from oltr.runs.decision import UNKNOWN_RATE, decide_by
-from oltr.runs.evaluate_run import make_report
-from oltr.runs.predict import image_paths, predict
-from oltr.runs.prepare_score import prepared_score
-from oltr.runs.read_outputs import outputs_on, source_to_measure
 from oltr.runs.report import Report
-from oltr.runs.run_outputs import best_device, cached_outputs, kept_outputs, load_network
+from oltr.runs.rule import choose_rule, other_rule
 from oltr.runs.train_run import train_run
+from oltr.runs.trained_run import TrainedRun
 from oltr.training.configure import configure
 from oltr.training.options import FitOptions
-from oltr.training.run_folder import RunFolder
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class Recognizer:
-    """One image recogniser for common, rare and unknown classes.
+    """One image recogniser for common, rare and unknown classes; a thin face of `TrainedRun`.
 
-    `unknown_rate` is the share of known images one is ready to have called unknown: the threshold follows
-    from it on the validation images. Where there are none, or with `unknown_rate=None`, it is the score's
-    default. `changes` are single settings such as {"stage1.lr": 0.01}; `run` is the folder to train in
-    (unless given, a temporary one that goes when the recogniser does: `save` keeps it).
+    `unknown_rate` is the share of known validation images that may be rejected; the threshold follows.
+    "recipe" leaves it to the recipe (5 % for photos), None means the score's default threshold; `threshold`
+    fixes one instead. `changes` are single settings such as {"stage1.lr": 0.01}; `run` is the folder to train
+    in (unless given, a temporary one that goes when the recogniser does: `save` keeps it).
     """
 
     def __init__(
@@ -53,18 +45,20 @@ class Recognizer:
         epochs: Sequence[int] = (),
         changes: Mapping[str, Any] | None = None,
         score: str | None = None,
-        unknown_rate: float | None = UNKNOWN_RATE,
+        threshold: float | None = None,
+        unknown_rate: float | Literal["recipe"] | None = "recipe",
         seed: int = 0,
         run: str | Path | None = None,
         verbose: bool = True,
     ):
         self.method, self.backbone, self.recipe, self.weights = method, backbone, recipe, weights
         self.image_size, self.epochs, self.changes = image_size, epochs, changes
-        self.score, self.unknown_rate, self.seed = score, unknown_rate, seed
-        self.run, self.verbose = run, verbose
+        self.score, self.threshold, self.unknown_rate = score, threshold, unknown_rate
+        self.seed, self.run, self.verbose = seed, run, verbose
 
-    def fit(self, source: str | Path) -> Recognizer:
-        """Train on a source: a folder of class folders, a manifest, list files or a pack."""
+    def fit(self, source: Any) -> Recognizer:
+        """Train on a source: a folder of class folders, a manifest, list files, a pack, a DataFrame with the
+        columns path, label and split, or a `Dataset` of images and labels."""
         if isinstance(self.epochs, int):
             raise UserError(f"epochs is {self.epochs}.", "It has a number for each stage.", "epochs=(30, 10)")
         config = configure(
@@ -75,29 +69,24 @@ class Recognizer:
             image_size=self.image_size,
             epochs=self.epochs,
             seed=self.seed,
-            changes=[f"{name}={_yaml(value)}" for name, value in (self.changes or {}).items()],
+            changes=[f"{name}={_yaml(value)}" for name, value in self._changes().items()],
         )
-        console, manifest = Console(quiet=not self.verbose), read_source(source)
-        console.notes(manifest.notes)
-        self._check_decision(config, manifest, console)
-        temporary = tempfile.TemporaryDirectory(prefix="oltr-") if self.run is None else None
-        path = Path(self.run or ".") if temporary is None else Path(temporary.name) / "run"
-        train_run(config, manifest, path, console, FitOptions(), str(source))
-        self._open(path)
+        with console.silent(not self.verbose):
+            manifest = read_source(source)
+            console.notes(manifest.notes)
+            temporary = tempfile.TemporaryDirectory(prefix="oltr-") if self.run is None else None
+            path = Path(self.run or ".") if temporary is None else Path(temporary.name) / "run"
+            named = str(source) if isinstance(source, str | Path) else ""
+            train_run(config, manifest, path, FitOptions(), named)
+            self.run_ = TrainedRun(path)
         self._temporary = temporary  # only now: until training has ended well, the last model stays
-        self._note_decision(path)
         return self
 
-    def evaluate(self, source: str | Path | None = None) -> Report:
-        """Metrics on the test and open images of a source, read anew; without one, on those of training,
-        from the outputs that were kept."""
-        folder, console = self._folder(), Console(quiet=not self.verbose)
-        manifest = None if source is None else source_to_measure(folder, source)
-        if manifest is not None:
-            console.notes(manifest.notes)
-        outputs = cached_outputs(folder) if manifest is None else outputs_on(folder, manifest, console)
-        prepared = prepared_score(folder, self._score, outputs, manifest, console)
-        return make_report(folder, outputs, prepared, threshold=self.threshold_)
+    def evaluate(self, source: Any = None) -> Report:
+        """Metrics on the test and open images of a source; without one, on those of training."""
+        trained = self._trained()
+        with console.silent(not self.verbose):
+            return (trained if source is None else trained.on(source)).measure()
 
     def predict(self, images: Sequence[str | Path] | str | Path) -> pd.DataFrame:
         """One row per image file: its likeliest class, unknown or not; a folder stands for all images below.
@@ -105,22 +94,20 @@ class Recognizer:
         `label` is the best guess for unknown images too. A file that cannot be read has its reason in
         `error` and nothing in the other columns.
         """
-        config = self._folder().config()
-        paths = image_paths(images)
-        return predict(self.network_, config, self.classes_, paths, self._score, self.threshold_)
+        return self._trained().predict(images)
 
     def save(self, path: str | Path) -> Recognizer:
         """Keep the run at `path`, for `Recognizer.load` and the command line."""
-        folder, path = self._folder(), Path(path)
-        if path.resolve() == folder.path.resolve():
+        run, path = self._trained(), Path(path)
+        if path.resolve() == run.path.resolve():
             return self
         if path.exists() and not (path.is_dir() and not any(path.iterdir())):
             why = "It is not empty." if path.is_dir() else "It is a file."
             raise UserError(f"path is {path}.", why, "a new or empty folder")
         part = path.with_name(f".{path.name}.{os.getpid()}.part")
         try:
-            shutil.copytree(folder.path, part, ignore=shutil.ignore_patterns("checkpoints"))
-            self._note_decision(part)
+            shutil.copytree(run.path, part, ignore=shutil.ignore_patterns("checkpoints"))
+            TrainedRun(part).keep_rule(run.rule)
             part.replace(path)  # an empty folder there gives way
         finally:
             shutil.rmtree(part, ignore_errors=True)
@@ -128,10 +115,14 @@ class Recognizer:
 
     @classmethod
     def load(cls, path: str | Path, **decision: Any) -> Recognizer:
-        """A trained recogniser from a run folder; `score` and `unknown_rate` are those it was saved with
-        unless given anew."""
-        folder = RunFolder(path)
-        config, kept = folder.config(), folder.run().get("decision", {})
+        """A trained recogniser from a run folder, under the run's rejection rule; `score`, `threshold` or
+        `unknown_rate` give it another, for this object alone."""
+        run = TrainedRun(path)
+        if decision:
+            default = decision.get("unknown_rate", "") is None and decision.get("threshold") is None
+            choose = choose_rule if default else other_rule
+            run = run.under(choose(run, **({"score": run.rule.score} | decision)))
+        config, rule = run.config, run.rule
         recognizer = cls(
             config.method,
             config.backbone,
@@ -139,54 +130,50 @@ class Recognizer:
             weights=config.weights,
             seed=config.seed,
             image_size=config.data.image_size,
+            score=rule.score,
+            threshold=None if rule.unknown_rate is not None else rule.threshold,
+            unknown_rate=rule.unknown_rate,
             run=path,
-            **(kept | decision),
         )
-        recognizer._open(Path(path))
+        recognizer.run_ = run
         return recognizer
 
-    def _check_decision(self, config: RunConfig, manifest: Manifest, console: Console) -> None:
-        """Say before training, rather than after it, that unknown images could not be told."""
-        score = SCORES[self.score or METHODS[config.method].score]
-        rate = self.unknown_rate
-        if rate is not None and not 0 < rate < 1:
-            raise UserError(f"unknown_rate is {rate}.", try_this="a share between 0 and 1, or None")
-        if score.name == "reachability" and not config.settings.get("reachability"):
-            raise UserError(f"score is 'reachability', but {config.method} has none.", try_this="softmax")
-        if rate is not None and manifest.sizes()["val"]:
-            return
-        if score.default_threshold is None:
-            raise UserError(
-                f"score is {score.name!r}, which has no default threshold.",
-                "An unknown_rate, met on validation images, would choose one.",
-                "unknown_rate=0.05 and a source with a val split, or score='softmax'",
-            )
-        if rate is not None:
-            console.warn(f"no validation images: the {score.name} threshold is {score.default_threshold}")
+    @property
+    def classes_(self) -> list[str]:
+        """The names of the classes it knows."""
+        return self._trained().class_names
 
-    def _open(self, path: Path) -> None:
-        """Take over a finished run: network, classes and the threshold that the validation images give."""
-        folder = RunFolder(path)
-        known = kept_outputs(folder, ["val"]) if self.unknown_rate is not None else {}
-        rate = self.unknown_rate if known else None
-        decision = decide_by(folder, self.score, None, rate, known, Console(quiet=not self.verbose))
-        score, threshold = decision.score, decision.threshold
-        self.network_ = load_network(folder).to(best_device())
-        self.classes_ = [entry["name"] for entry in folder.classes()]
-        self.folder_, self._score, self.score_, self.threshold_ = folder, score, score.name, threshold
+    @property
+    def network_(self) -> Any:
+        """The trained network, an `nn.Module`."""
+        return self._trained().network
 
-    def _note_decision(self, path: Path) -> None:
-        """In run.yaml, for `load`: by what images are called unknown."""
-        rate = self.unknown_rate
-        decision = {"score": self.score, "unknown_rate": None if rate is None else float(rate)}
-        values = RunFolder(path).run() | {"decision": decision}
-        with atomic_write(path / "run.yaml") as part:
-            part.write_text(yaml.safe_dump(values, sort_keys=False, allow_unicode=True), encoding="utf-8")
+    @property
+    def score_(self) -> str:
+        """The score that tells unknown images."""
+        return self._trained().rule.score
 
-    def _folder(self) -> RunFolder:
-        if not hasattr(self, "folder_"):
+    @property
+    def threshold_(self) -> float:
+        """Beyond which an image is unknown."""
+        return self._trained().rule.threshold
+
+    def _changes(self) -> dict[str, Any]:
+        """The settings changed, those of the rejection rule among them."""
+        changes = dict(self.changes or {})
+        if self.score is not None:
+            changes["decision.score"] = self.score
+        if self.threshold is not None and self.unknown_rate not in ("recipe", None):
+            raise UserError("Both a threshold and an unknown_rate were given.", try_this="one of the two")
+        if self.threshold is not None or self.unknown_rate != "recipe":
+            changes["decision.threshold"] = self.threshold
+            changes["decision.unknown_rate"] = None if self.threshold is not None else self.unknown_rate
+        return changes
+
+    def _trained(self) -> TrainedRun:
+        if not hasattr(self, "run_"):
             raise UserError("Not trained yet.", try_this="fit(source), Recognizer.load(run)")
-        return self.folder_
+        return self.run_
 
 
 def _yaml(value: Any) -> str:

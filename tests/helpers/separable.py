@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from oltr.openset import SCORES, Score
 from oltr.runs.outputs import Outputs
 
 
@@ -36,3 +37,8 @@ def row(whole: Outputs, number: int) -> Outputs:
     """One image alone."""
     one = slice(number, number + 1)
     return Outputs(whole.logits[one], whole.labels[one], whole.features[one])
+
+
+def fitted(name: str, training: Outputs) -> Score:
+    """The score of that name, having seen the training images."""
+    return SCORES[name]().fit(training.features, training.logits, training.labels)

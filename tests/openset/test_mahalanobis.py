@@ -3,8 +3,7 @@ import pytest
 import torch
 from sklearn.covariance import ledoit_wolf
 
-from oltr.openset import SCORES
-from tests.helpers.separable import separable, strangers
+from tests.helpers.separable import fitted, separable, strangers
 
 
 def loop(training, features):
@@ -22,23 +21,25 @@ def loop(training, features):
 @pytest.mark.parametrize("counts", [[50, 20, 5], [3, 2, 1], [2, 0, 2], [4000, 300, 1]])
 def test_it_is_the_least_distance_of_a_loop(counts):
     training, others = separable(counts, seed=0), strangers(8, len(counts), seed=1)
-    score = SCORES["mahalanobis"].fit(training)
-    torch.testing.assert_close(score.value(others), loop(training, others.features), rtol=1e-6, atol=1e-6)
+    score = fitted("mahalanobis", training)
+    torch.testing.assert_close(
+        score.value(*others.inputs), loop(training, others.features), rtol=1e-6, atol=1e-6
+    )
 
 
 def test_a_direction_without_scatter_and_features_far_from_zero():
     training = separable([40, 40], seed=0)
     training.features[:, 3] = 1000.0
-    score = SCORES["mahalanobis"].fit(training)
-    own = score.value(training)
+    score = fitted("mahalanobis", training)
+    own = score.value(*training.inputs)
     assert 6 < own.mean() < 12  # eleven dimensions that scatter
     strange = separable([1, 1], seed=1)
     strange.features[:, 3] = 1010.0
-    assert (score.value(strange) > own.max()).all()
+    assert (score.value(*strange.inputs) > own.max()).all()
 
 
 def test_without_scatter_it_is_the_plain_distance():
     training, others = separable([1, 1, 1], seed=0), strangers(5, 3, seed=1)
-    found = SCORES["mahalanobis"].fit(training).value(others)
+    found = fitted("mahalanobis", training).value(*others.inputs)
     plain = torch.cdist(others.features.double(), training.features.double()).amin(dim=1).square()
     torch.testing.assert_close(found, plain)

@@ -31,6 +31,10 @@ def views(images=3):
     return torch.randn(images, 3, SIZE, SIZE, generator=torch.Generator().manual_seed(1)).double()
 
 
+def logits_of(net):
+    return lambda x: net(x).logits
+
+
 def log_probabilities(net, x, temperature, k):
     """log softmax(logits / T)_k of each image, term by term."""
     found = []
@@ -44,7 +48,7 @@ def log_probabilities(net, x, temperature, k):
 @torch.no_grad()
 def test_pixels_move_towards_the_likeliest_class(name, temperature):
     net, x = network(name), views(2)
-    moved = perturbed(net, x, temperature, 0.01)
+    moved = perturbed(logits_of(net), x, temperature, 0.01)
     assert ((moved - x).abs() - 0.01).abs().max() < 1e-9
     for image, k in enumerate(net(x).logits.argmax(dim=1).tolist()):
         places = torch.randint(3 * SIZE * SIZE, (10,), generator=torch.Generator().manual_seed(image))
@@ -60,42 +64,42 @@ def test_pixels_move_towards_the_likeliest_class(name, temperature):
 
 def test_the_gradient_goes_through_the_reachability(monkeypatch):
     net, x = network(), views()
-    whole = perturbed(net, x, 1.0, 0.01)
+    whole = perturbed(logits_of(net), x, 1.0, 0.01)
     memory = net.head.meta.memory
     reach = memory.reachability
     monkeypatch.setattr(memory, "reachability", lambda *given: reach(*given).detach())
-    assert not torch.equal(perturbed(net, x, 1.0, 0.01), whole)
+    assert not torch.equal(perturbed(logits_of(net), x, 1.0, 0.01), whole)
 
 
 def test_each_image_is_moved_by_itself_and_the_network_stays_as_it_was():
     net, x = network(), views()
     before = {name: value.clone() for name, value in net.state_dict().items()}
-    whole = perturbed(net, x, 1000.0, 0.01)
+    whole = perturbed(logits_of(net), x, 1000.0, 0.01)
     for image in range(3):
-        alone = perturbed(net, x[image : image + 1], 1000.0, 0.01)
+        alone = perturbed(logits_of(net), x[image : image + 1], 1000.0, 0.01)
         assert (alone[0] != whole[image]).double().mean() < 1e-3
     with torch.inference_mode():
-        assert torch.equal(perturbed(net, x + 0, 1000.0, 0.01), whole)
+        assert torch.equal(perturbed(logits_of(net), x + 0, 1000.0, 0.01), whole)
     assert not whole.requires_grad and all(p.grad is None for p in net.parameters())
     assert all(torch.equal(value, before[name]) for name, value in net.state_dict().items())
 
 
 def test_noise_is_told_in_pixels_from_0_to_1():
     net, x = network("plain"), views()
-    moved = Odin(noise=0.002).change(net, x, STD) - x
+    moved = Odin(noise=0.002).change(logits_of(net), x, STD) - x
     for channel, std in enumerate(STD):
         assert moved[:, channel].abs().max().item() == pytest.approx(0.002 / std, rel=1e-5)
 
 
 def test_without_noise_it_is_a_softmax_at_a_temperature():
     net, x = network(), views()
-    assert torch.equal(Odin(noise=0.0).change(net, x, STD), x)
+    assert torch.equal(Odin(noise=0.0).change(logits_of(net), x, STD), x)
     logits = 9 * torch.randn(5, 4)
-    found = Odin(temperature=1000.0, noise=0.0).value(outputs(logits))
+    found = Odin(temperature=1000.0, noise=0.0).value(*outputs(logits).inputs)
     assert torch.equal(found, (logits.double() / 1000).softmax(dim=1).amax(dim=1))
     loop = []
     for row in logits.tolist():
         powers = [math.exp(z / 1000) for z in row]
         loop.append(max(powers) / sum(powers))
     torch.testing.assert_close(found, torch.tensor(loop).double())
-    assert (SCORES["odin"].temperature, SCORES["odin"].noise) == (1000.0, 0.0014)
+    assert (SCORES["odin"]().temperature, SCORES["odin"]().noise) == (1000.0, 0.0014)

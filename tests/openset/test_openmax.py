@@ -9,7 +9,7 @@ from scipy.stats import weibull_min
 from oltr.openset import SCORES
 from oltr.openset.threshold import choose_threshold
 from oltr.openset.weibull import NO_TAIL, fit_tail, weibull_cdf
-from tests.helpers.separable import outputs, row, separable, strangers
+from tests.helpers.separable import fitted, outputs, row, separable, strangers
 
 
 def distance(a, b):
@@ -66,10 +66,10 @@ def loop(training, others):
 def test_it_is_the_probability_of_a_loop(counts):
     training = separable(counts, seed=0)
     others = separable([4] * len(counts), seed=1, height=3.0)  # some near, some far
-    score = SCORES["openmax"].fit(training)
+    score = fitted("openmax", training)
     expected = loop(training, others)
-    torch.testing.assert_close(score.value(others), expected, rtol=1e-4, atol=1e-7)
-    torch.testing.assert_close(score.unknown_score(others), expected.logit(), rtol=1e-3, atol=1e-4)
+    torch.testing.assert_close(score.value(*others.inputs), expected, rtol=1e-4, atol=1e-7)
+    torch.testing.assert_close(score(*others.inputs), expected.logit(), rtol=1e-3, atol=1e-4)
     assert 0.05 < expected.median() < 0.95 or expected.max() - expected.min() > 0.5
 
 
@@ -77,43 +77,43 @@ def test_a_class_without_correct_images_stands_at_the_mean_of_all_its_images():
     training = separable([60, 40, 8], seed=0)
     training.logits[-8:, 2] -= 30
     assert (training.logits.argmax(1) == training.labels)[-8:].sum() == 0
-    score, others = SCORES["openmax"].fit(training), separable([5, 5, 5], seed=1, height=4.0)
-    torch.testing.assert_close(score.value(others), loop(training, others), rtol=1e-4, atol=1e-7)
+    score, others = fitted("openmax", training), separable([5, 5, 5], seed=1, height=4.0)
+    torch.testing.assert_close(score.value(*others.inputs), loop(training, others), rtol=1e-4, atol=1e-7)
 
 
 @pytest.mark.parametrize("counts", [[500, 100, 20, 3, 3, 3], [3] * 40, [1000] * 5 + [3] * 30])
 @pytest.mark.parametrize("line", ["default", "rate"])
 def test_rare_classes_are_not_called_unknown(counts, line):
-    score = SCORES["openmax"].fit(separable(counts, seed=0))
+    score = fitted("openmax", separable(counts, seed=0))
     threshold = score.default_threshold
     if line == "rate":
         threshold = choose_threshold(score, separable([10] * len(counts), seed=1), 0.05)
     test, unseen = separable([50] * len(counts), seed=2), strangers(500, len(counts), seed=3)
-    rejected = score.is_unknown(score.value(test), threshold)
+    rejected = score.is_unknown(score.value(*test.inputs), threshold)
     rare = torch.tensor(counts)[test.labels] == 3
     assert rejected[rare].double().mean() < 0.4
     assert rejected.double().mean() < 0.1
     if line == "default":
-        assert score.is_unknown(score.value(unseen), threshold).double().mean() > 0.75
+        assert score.is_unknown(score.value(*unseen.inputs), threshold).double().mean() > 0.75
 
 
 def test_an_image_has_the_same_score_alone_and_in_a_batch():
-    score, test = SCORES["openmax"].fit(separable([200, 40, 3], seed=0)), separable([9, 9, 9], seed=1)
-    whole = score.value(test)
-    alone = torch.cat([score.value(row(test, i)) for i in range(27)])
+    score, test = fitted("openmax", separable([200, 40, 3], seed=0)), separable([9, 9, 9], seed=1)
+    whole = score.value(*test.inputs)
+    alone = torch.cat([score.value(*row(test, i).inputs) for i in range(27)])
     torch.testing.assert_close(alone, whole, rtol=1e-12, atol=0)
 
 
 def test_log_odds_keep_the_order_where_probabilities_are_one():
-    score = SCORES["openmax"].fit(separable([200, 200, 200], seed=0))
+    score = fitted("openmax", separable([200, 200, 200], seed=0))
     far = outputs(torch.tensor([[90.0, 89.0, 88.0], [190.0, 189.0, 188.0]]))
-    assert score.value(far).tolist() == [1, 1] and score.unknown_score(far).diff() > 0
+    assert score.value(*far.inputs).tolist() == [1, 1] and score(*far.inputs).diff() > 0
 
 
 def test_without_any_distance_it_is_the_energy():
     training, others = separable([1, 1, 1], seed=0), strangers(6, 3, seed=1)
-    score = SCORES["openmax"].fit(training)
-    torch.testing.assert_close(score.unknown_score(others), -SCORES["energy"].value(others))
+    score = fitted("openmax", training)
+    torch.testing.assert_close(score(*others.inputs), -SCORES["energy"]().value(*others.inputs))
 
 
 def test_the_tail_is_scipys():

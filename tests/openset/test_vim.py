@@ -6,7 +6,7 @@ import torch
 from sklearn.decomposition import PCA
 
 from oltr.openset import SCORES
-from tests.helpers.separable import outputs, separable, strangers
+from tests.helpers.separable import fitted, outputs, separable, strangers
 
 
 def loop(training, others, principal):
@@ -31,7 +31,7 @@ def loop(training, others, principal):
 def test_it_is_the_residual_of_a_loop_less_the_energy(counts, principal):
     # With few images they fill fewer dimensions: one less than there are images.
     training, others = separable(counts, seed=0), strangers(8, len(counts), seed=1)
-    found = SCORES["vim"].fit(training).value(others)
+    found = fitted("vim", training).value(*others.inputs)
     torch.testing.assert_close(found, torch.tensor(loop(training, others, principal)).double())
 
 
@@ -39,12 +39,12 @@ def test_without_scatter_it_is_the_distance_less_the_energy():
     constant = outputs(torch.ones(30, 2), torch.arange(30) % 2, torch.full((30, 4), 0.3))
     strange = outputs(torch.tensor([[1.0, 2.0]]), features=torch.tensor([[0.3, 0.3, 3.3, 4.3]]))
     expected = 5 - math.log(math.e + math.e**2)
-    assert SCORES["vim"].fit(constant).value(strange).item() == pytest.approx(expected, rel=1e-6)
+    assert fitted("vim", constant).value(*strange.inputs).item() == pytest.approx(expected, rel=1e-6)
 
 
 def test_negative_logits_do_not_turn_the_residual_round():
     training = separable([20, 20], seed=0)
     training.logits.sub_(100)
-    score = SCORES["vim"].fit(training)
+    score = fitted("vim", training)
     assert score.learned.alpha == 0
-    torch.testing.assert_close(score.value(training), -SCORES["energy"].value(training))
+    torch.testing.assert_close(score.value(*training.inputs), -SCORES["energy"]().value(*training.inputs))

@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from oltr.cli.options import Epochs, Json, print_json
-
-if TYPE_CHECKING:
-    from oltr.console import Console
-    from oltr.runs.report import Report
 
 METHODS = ("plain", "class-aware", "oltr")
 
@@ -17,7 +12,7 @@ METHODS = ("plain", "class-aware", "oltr")
 def demo(out: Path = Path("runs/demo"), seed: int = 0, epochs: Epochs = (), as_json: Json = False) -> None:
     """Draw a long-tailed set, train three methods on it for equally long, and compare them.
 
-    An interrupted demo goes on where it stopped; a finished one shows its table again.
+    An interrupted demo is resumed; a finished one shows its table again.
 
     Args:
         out: the folder for data and runs
@@ -27,51 +22,38 @@ def demo(out: Path = Path("runs/demo"), seed: int = 0, epochs: Epochs = (), as_j
     import time
 
     from oltr.cli.glyph_pack import draw_glyphs
-    from oltr.console import Console
+    from oltr.console import console
     from oltr.data.pack import open_pack
-    from oltr.runs.decision import UNKNOWN_RATE
-    from oltr.runs.evaluate_run import cached_outputs, make_report
     from oltr.runs.tables import comparison
     from oltr.runs.train_run import train_run
+    from oltr.runs.trained_run import TrainedRun
     from oltr.training.configure import configure
     from oltr.training.options import FitOptions
     from oltr.training.run_folder import RunFolder
 
-    console, began = Console(), time.monotonic()
+    began = time.monotonic()
     configs = {method: configure("glyphs", method, epochs=epochs, seed=seed) for method in METHODS}
-    pack = draw_glyphs(out, seed, console)
+    pack = draw_glyphs(out, seed)
     manifest = open_pack(pack).manifest
     reports = {}
     for method, config in configs.items():
-        folder = out / method
-        if RunFolder(folder).report.is_file() and RunFolder(folder).run()["finished"]:
-            RunFolder(folder).check_same(config, manifest)
-            # Not its report.json: `oltr evaluate` may have put another threshold there.
-            reports[method] = make_report(RunFolder(folder), cached_outputs(RunFolder(folder)))
+        folder = RunFolder(out / method)
+        if folder.report.is_file() and folder.run()["finished"]:
+            folder.check_same(config, manifest)
+            reports[method] = TrainedRun(folder.path).measure()
             continue
         console.say(f"\n{method}")
-        # Stage 1 is the same for all: the first run trains it, the others take it over.
+        # Stage 1 is the same for all: the first run trains it, the others share it.
         shared = None if method == METHODS[0] else out / METHODS[0]
-        options = FitOptions(resume=(folder / "run.yaml").is_file(), stage1_from=shared)
-        report = train_run(config, manifest, folder, console, options, str(pack))
+        options = FitOptions(resume=(folder.path / "run.yaml").is_file(), stage1_from=shared)
+        report = train_run(config, manifest, folder.path, options, str(pack))
         assert report is not None
         reports[method] = report
-    careful = {}
-    for method in METHODS:
-        run = RunFolder(out / method)
-        careful[method] = make_report(run, cached_outputs(run), unknown_rate=UNKNOWN_RATE)
     if as_json:
-        print_json({"default": _plain(reports), f"unknown_rate_{UNKNOWN_RATE}": _plain(careful)})
-        _write_page(out, console)
-        return
-    idle = max(report["open"]["unknown_recall"] for report in reports.values()) < 0.1
-    remark = ": it rejects almost nothing here" if idle else ""
-    print(f"Threshold 0.1 on the softmax probability, as in the paper{remark}.\n")
-    print(comparison(reports).text())
-    share = f"at most {UNKNOWN_RATE:.0%} of known validation images"
-    print(f"\nThreshold that calls {share} unknown (--unknown-rate).\n")
-    print(comparison(careful).text())
-    page = _write_page(out, console)
+        print_json({name: report.data for name, report in reports.items()})
+    else:
+        print(comparison(reports).text())
+    page = _write_page(out)
     console.say(
         f"\n{time.monotonic() - began:.0f} s in all; a look at the data: {out / 'glyphs.png'}\n"
         + (f"a page of it all, with figures: {page}\n" if page else "")
@@ -79,18 +61,16 @@ def demo(out: Path = Path("runs/demo"), seed: int = 0, epochs: Epochs = (), as_j
     )
 
 
-def _write_page(out: Path, console: Console) -> Path | None:
-    """The report page of the three runs; the demo's numbers are out, and no fault here may cost them."""
+def _write_page(out: Path) -> Path | None:
+    """The report page of the three runs; the table is printed, and no fault here may cost it."""
+    from oltr.console import console
+
     page = out / "report.html"
     try:
         from oltr.report.page.write import write_page
 
-        write_page([out / method for method in METHODS], page, console)
+        write_page([out / method for method in METHODS], page)
     except Exception as problem:
         console.warn(f"{page} could not be made: {problem}")
         return None
     return page
-
-
-def _plain(reports: dict[str, Report]) -> dict[str, Any]:
-    return {name: report.data for name, report in reports.items()}

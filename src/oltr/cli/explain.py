@@ -7,7 +7,7 @@ from typing import Annotated
 
 import tyro
 
-from oltr.cli.options import Json, Root, Run, print_json
+from oltr.cli.options import Json, Root, Run, Score, print_json
 from oltr.errors import UserError
 
 
@@ -17,7 +17,7 @@ def explain(
     out: Path | None = None,
     source: Annotated[str | None, tyro.conf.arg(metavar="SOURCE")] = None,
     root: Root = None,
-    score: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None,
+    score: Score = None,
     threshold: float | None = None,
     unknown_rate: float | None = None,
     as_json: Json = False,
@@ -27,33 +27,24 @@ def explain(
     Args:
         out: where the picture goes: .png, .svg or .pdf; in RUN/explain, named after IMAGE, unless given
         source: where the images that the run was trained on are now, if they have moved
-        score: what calls an image unknown; what the run was saved with, or the method's own, unless given
+        score: what tells unknown images, instead of the run's own rejection rule
         threshold: where the score divides known from unknown
-        unknown_rate: instead, choose it such that at most this share of validation images is called unknown
+        unknown_rate: instead, choose it such that at most this share of known validation images is rejected
     """
-    from oltr.console import Console
-    from oltr.data.sources import read_source
     from oltr.figures.explanation_figure import explanation_figure
     from oltr.figures.save import KINDS, save_figure
     from oltr.runs.explain.explain import explain as explained
     from oltr.runs.explain.text import explanation_text
     from oltr.runs.predict import checked_name
-    from oltr.training.run_folder import RunFolder
+    from oltr.runs.trained_run import TrainedRun
 
     if root is not None and source is None:
         raise UserError("--root was given without a --source.", try_this="--source SOURCE --root DIR")
     image = checked_name(image.expanduser())
     if out is not None and out.suffix.lower() not in KINDS:  # before the work, not after it
         raise UserError(f"--out {out} is no name for a picture.", try_this=f"one of: {', '.join(KINDS)}")
-    told = explained(
-        RunFolder(run),
-        image,
-        Console(),
-        manifest=None if source is None else read_source(source, root),
-        score=score,
-        threshold=threshold,
-        unknown_rate=unknown_rate,
-    )
+    opened = TrainedRun(run, source, root)
+    told = explained(opened.under(opened.other_rule(score, threshold, unknown_rate)), image)
     picture = out or run / "explain" / f"{_named_after(image)}.png"
     save_figure(explanation_figure(told), picture)
     if as_json:

@@ -27,7 +27,7 @@ def methods(as_json: Json = False) -> None:
             name: {
                 "higher_is_known": score.higher_is_known,
                 "threshold": score.default_threshold,
-                "needs": score.needs,
+                "needs": score().needs,
                 **dataclasses.asdict(score.info),
             }
             for name, score in scores.items()
@@ -38,7 +38,7 @@ def methods(as_json: Json = False) -> None:
     width = max(map(len, (*infos, *scores)))
     for name, info in infos.items():
         _tell(name, info, width)
-    print("\nscores: what calls an image unknown, by `oltr evaluate RUN --score NAME`")
+    print("\nscores: what tells unknown images, by --score NAME of `oltr train` and `oltr evaluate`")
     for name, score in scores.items():
         _tell(name, score.info, width)
 

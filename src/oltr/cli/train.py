@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from oltr.cli.options import Epochs, Json, Root, Source, print_json
+from oltr.cli.options import Epochs, Json, Root, Score, Source, print_json
 from oltr.errors import UserError
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ def train(
     weights: Annotated[str | None, tyro.conf.arg(metavar="FILE")] = None,
     image_size: int | None = None,
     epochs: Epochs = (),
+    score: Score = None,
+    unknown_rate: float | None = None,
     seed: int = 0,
     out: Path | None = None,
     resume: bool = False,
@@ -50,7 +52,9 @@ def train(
         backbone: any timm model, resnet10, resnet10_half or resnet32_cifar; else the recipe's
         weights: start the backbone from this file, or `pretrained` to download; from scratch unless given
         image_size: pixels the network sees; else the recipe's
-        epochs: of stage 1 and stage 2; learning-rate drops move in proportion
+        epochs: of stage 1 and stage 2; learning-rate milestones move in proportion
+        score: what tells unknown images (`oltr methods` lists scores); the method's own unless given
+        unknown_rate: share of known validation images that may be rejected; else the recipe's
         seed: same seed, data and machine: same result
         out: the run folder; runs/SOURCE-METHOD unless given
         resume: go on with an interrupted run in --out, to the same result
@@ -63,11 +67,10 @@ def train(
         tensorboard: also log for TensorBoard, into the run folder
         dry_run: say what would be done and stop
     """
-    from oltr.console import Console, process_rank
+    from oltr.console import console, process_rank
     from oltr.data.sources import read_source
     from oltr.training.configure import configure
 
-    console = Console()
     config = configure(
         recipe,
         method,
@@ -76,7 +79,7 @@ def train(
         image_size=image_size,
         epochs=epochs,
         seed=seed,
-        changes=changes,
+        changes=(*changes, *_decision(score, unknown_rate)),
     )
     for name, number, least in (("--devices", devices, 1), ("--nodes", nodes, 1), ("--workers", workers, 0)):
         if number is not None and number < least:
@@ -104,7 +107,7 @@ def train(
     )
     if workers is not None:
         options.workers = workers
-    report = train_run(config, manifest, out, console, options, source)
+    report = train_run(config, manifest, out, options, source)
     leave()
     if process_rank() > 0:
         return
@@ -117,6 +120,14 @@ def train(
     console.say(f"run folder: {out}")
     if report is not None:
         console.say(f"a page of it: {shlex.join(['oltr', 'report', str(out)])}")
+
+
+def _decision(score: str | None, unknown_rate: float | None) -> list[str]:
+    """The changes of the configuration that --score and --unknown-rate ask for."""
+    changes = [] if score is None else [f"decision.score={score}"]
+    if unknown_rate is not None:
+        changes += [f"decision.unknown_rate={unknown_rate}", "decision.threshold=null"]
+    return changes
 
 
 def _tell_plan(config: RunConfig, manifest: Manifest, out: Path, as_json: bool) -> None:

@@ -76,7 +76,10 @@ def saved_rule(run: TrainedRun) -> RejectionRule:
 
 
 def other_rule(
-    run: TrainedRun, score: str | None, threshold: float | None, unknown_rate: float | None
+    run: TrainedRun,
+    score: str | None = None,
+    threshold: float | None = None,
+    unknown_rate: float | None = None,
 ) -> RejectionRule:
     """The run's rule with what was given in its place; another score keeps the run's unknown rate."""
     if threshold is None and unknown_rate is None:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 class TrainedRun:
     """A finished run; each part is made when first asked for, and kept.
 
-    `source` (with `root`) is where images are: other data to measure the run on, or its own if they moved.
+    `source` (with `root`) is where the images it was trained on are now, if they have moved.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class TrainedRun:
         self._outputs: dict[str, Mapping[str, Outputs]] = {}
         self._scored: dict[tuple[str, str], Scored] = {}
         if source is not None:
-            self._use(source, root)
+            self.manifest = self._own(read_source(source, root))
 
     # What it is
 
@@ -145,21 +145,30 @@ class TrainedRun:
         with console.progress("reading images") as progress:
             return open_images(manifest, splits, data.stored_size, data.image_size, self.device, progress)
 
-    def _use(self, source: Any, root: str | Path | None) -> None:
-        """Take a source for the run's own data if it is, else for other data to measure the run on.
+    def on(self, source: Any, root: str | Path | None = None) -> TrainedRun:
+        """The same run measured on another source, whose images are read anew.
 
         Of a folder without splits all images are for testing, unless it is the run's own.
         """
-        manifest = read_source(source, root)
+        manifest, other = read_source(source, root), copy(self)
         if self._is_own(manifest):
-            self.manifest = manifest
-            console.notes(manifest.notes)
-            return
-        if isinstance(source, str | Path) and Path(source).expanduser().is_dir():
+            other.manifest = manifest
+        elif isinstance(source, str | Path) and Path(source).expanduser().is_dir():
             manifest = read_source(source, root, flat="test")
         console.notes(manifest.notes)
         self._check_classes(manifest)
-        self.other_data = manifest
+        other.other_data, other._outputs, other._scored = manifest, {}, {}
+        for part in ("decisions", "accuracy"):
+            other.__dict__.pop(part, None)
+        return other
+
+    def _own(self, manifest: Manifest) -> Manifest:
+        if not self._is_own(manifest):
+            raise UserError(
+                "The source holds other images than the run was trained on.",
+                try_this="the source of its training, where it is now",
+            )
+        return manifest
 
     def _is_own(self, manifest: Manifest) -> bool:
         return manifest.fingerprint() == self.facts["data"]["fingerprint"]

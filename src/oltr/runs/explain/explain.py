@@ -32,7 +32,8 @@ _MEANS = {"train": "training", "val": "validation", "test": "test"}
 
 def explain(run: TrainedRun, image: Path) -> Explanation:
     """The verdict on an image file and what led to it, from one pass through the network."""
-    _check(run, image)
+    if image.is_dir():
+        raise UserError(f"{image} is a folder.", "One image is explained at a time.", "an image in it")
     pixels = as_images(read_image(image, run.config.data.stored_size)[None])
     views = next(views_of(run, pixels))
     with (
@@ -60,17 +61,6 @@ def explain(run: TrainedRun, image: Path) -> Explanation:
         attention=part(maps),
         strongest=strongest,
     )
-
-
-def _check(run: TrainedRun, image: Path) -> None:
-    if image.is_dir():
-        raise UserError(f"{image} is a folder.", "One image is explained at a time.", "an image in it")
-    if run.other_data is not None:
-        raise UserError(
-            "The source holds other images than the run was trained on.",
-            "Patches and examples would not be those that the network learned from.",
-            "the source of its training, where it is now",
-        )
 
 
 def _as_outputs(said: Output) -> Outputs:
