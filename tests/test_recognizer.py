@@ -83,9 +83,7 @@ def test_evaluate_on_a_source_reads_its_images_anew(flat, trained, tmp_path):
 
 
 def test_predictions_agree_with_the_outputs_kept_in_training(flat, trained):
-    from oltr.runs.evaluate_run import cached_outputs
-
-    outputs = cached_outputs(trained.folder_)["test"]
+    outputs = trained.run_.outputs["test"]
     table = trained.predict(read_source(flat).paths("test"))
     assert list(table.columns) == COLUMNS and (table["error"] == "").all()
     best = outputs.probabilities().max(dim=1)
@@ -131,9 +129,9 @@ def test_predict_takes_one_file_a_folder_or_nothing(flat, trained, files, tmp_pa
 
 def test_a_few_files_are_decoded_at_a_time(trained, files, monkeypatch):
     whole = trained.predict(files)
-    most, judge = [], prediction._judge
+    most, answer = [], prediction.answer
     monkeypatch.setattr(prediction, "AT_A_TIME", 7)
-    monkeypatch.setattr(prediction, "_judge", lambda *given: most.append(len(given[3])) or judge(*given))
+    monkeypatch.setattr(prediction, "answer", lambda run, some: most.append(len(some)) or answer(run, some))
     parts = trained.predict(files)
     assert max(most) == 7 and sum(most) == len(files)
     pd.testing.assert_frame_equal(whole, parts, rtol=1e-4)
@@ -216,10 +214,8 @@ def test_a_model_trained_on_a_pack_sees_new_files_as_it_saw_those(flat, tmp_path
     manifest = read_source(flat)
     pack = write_pack(manifest, size, tmp_path / "photos.pack")
     recognizer = tiny(changes={"data.stored_size": 40}).fit(pack)
-    assert recognizer.folder_.config().data.stored_size == min(size, 40)
-    from oltr.runs.evaluate_run import cached_outputs
-
-    kept = cached_outputs(recognizer.folder_)["test"].probabilities().amax(dim=1)
+    assert recognizer.run_.config.data.stored_size == min(size, 40)
+    kept = recognizer.run_.outputs["test"].probabilities().amax(dim=1)
     np.testing.assert_allclose(recognizer.predict(manifest.paths("test"))["probability"], kept, atol=near)
     assert recognizer.evaluate(pack).data == recognizer.evaluate().data
     assert size == 48 or recognizer.evaluate(flat).data == recognizer.evaluate().data
@@ -237,7 +233,7 @@ def test_misuse_is_told_in_one_message(flat, tmp_path):
         ({"recipe": "glyph"}, "did you mean glyphs"),
         ({"score": "softmx"}, "did you mean softmax"),
         ({"score": "reachability", "method": "plain"}, "plain has none"),
-        ({"unknown_rate": 5}, "unknown_rate is 5"),
+        ({"unknown_rate": 5}, "unknown rate must lie between 0 and 1; got 5"),
         ({"epochs": 3}, "epochs is 3"),
         ({"changes": {"stage1.rate": 0.1}}, "rate"),
     ):
@@ -251,7 +247,7 @@ def test_changes_of_every_kind_reach_the_configuration(flat):
     changes = {"stage1.lr_milestones": {1: 0.5}, "stage1.schedule": "step", "stage1.weight_decay": 1e-7}
     changes |= {"settings.fc": None, "settings.squash": "paper", "data.mean": (0, 0, 0)}
     recognizer = tiny(changes=TINY | changes).fit(flat)
-    config = recognizer.folder_.config()
+    config = recognizer.run_.config
     assert config.stage1.lr_milestones == {1: 0.5} and config.stage1.weight_decay == 1e-7
     assert config.settings["fc"] is None and config.settings["squash"] == "paper"
     assert config.data.mean == (0.0, 0.0, 0.0)

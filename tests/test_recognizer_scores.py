@@ -9,8 +9,6 @@ import pytest
 
 from oltr import Recognizer, UserError
 from oltr.data.sources import read_source
-from oltr.runs.prepare_score import prepared_score
-from oltr.runs.run_outputs import cached_outputs
 from tests.helpers.pictures import class_folders
 
 TINY = {"stage1.batch_size": 8, "stage2.batch_size": 8}
@@ -38,13 +36,9 @@ def test_predictions_follow_the_score(photos, trained, name):
     recognizer = Recognizer.load(trained, score=name)
     assert recognizer.score_ == name
     table = recognizer.predict(read_source(photos).paths("open"))
-    score, read = prepared_score(recognizer.folder_, name, cached_outputs(recognizer.folder_))
-    expected = score.unknown_score(read["open"])
-    np.testing.assert_allclose(table["unknown_score"], expected, rtol=1e-3, atol=1e-3)
-    assert (
-        table["unknown"].tolist()
-        == score.is_unknown(score.value(read["open"]), recognizer.threshold_).tolist()
-    )
+    run = recognizer.run_
+    np.testing.assert_allclose(table["unknown_score"], run.scored("open").unknown, rtol=1e-3, atol=1e-3)
+    assert table["unknown"].tolist() == run.rule.rejects(run.scored("open").values).tolist()
     report = recognizer.evaluate()
     assert report["open"]["score"] == name and report["open"]["threshold"] == recognizer.threshold_
     assert recognizer.evaluate(photos)["open"]["auroc"] == pytest.approx(report["open"]["auroc"], abs=0.05)

@@ -10,8 +10,8 @@ import torch
 
 from oltr.errors import UserError
 from oltr.figures.confusion import TAKEN_FOR, TRUE, confusion, confusion_figure
-from oltr.runs.decisions import decide
 from oltr.metrics.shots import shot_groups
+from oltr.runs.decisions import decide
 from tests.helpers.separable import outputs, separable, strangers
 
 COUNTS = [500, 300, 50, 40, 9, 5]

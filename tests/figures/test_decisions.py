@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from oltr.errors import UserError
-from oltr.runs.decisions import class_groups, decide
 from oltr.metrics.fmeasure import f_measure
 from oltr.openset import SCORES
+from oltr.runs.decisions import class_groups, decide
 from oltr.runs.evaluate import evaluate
 from oltr.runs.outputs import Outputs
 from tests.helpers.separable import outputs, separable, strangers

@@ -10,14 +10,14 @@ import pytest
 import torch
 
 from oltr.errors import UserError
-from oltr.runs.explain.explanation import Candidate, Explanation, Missing, Nearest, Verdict, part
 from oltr.figures.explanation_figure import explanation_figure
-from oltr.runs.explain.text import explanation_text
-from oltr.runs.explain.nearest_classes import class_means, nearest_classes
 from oltr.figures.panels import shortened
 from oltr.figures.save import save_figure
 from oltr.figures.score_place import score_place
 from oltr.openset import SCORES
+from oltr.runs.explain.explanation import Candidate, Explanation, Missing, Nearest, Verdict, part
+from oltr.runs.explain.nearest_classes import class_means, nearest_classes
+from oltr.runs.explain.text import explanation_text
 from oltr.runs.outputs import Outputs
 from tests.figures.few_outputs import COUNTS, splits
 

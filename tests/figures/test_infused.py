@@ -10,10 +10,10 @@ import torch
 
 from oltr.errors import UserError
 from oltr.figures.activation_averages import ActivationAverages, activation_averages_figure, mean_picture
-from oltr.runs.explain.activations import Activations
-from oltr.runs.explain.infused import Infused, boxes, cut, infused
 from oltr.figures.infused_concepts import Concepts, concepts_figure
 from oltr.nn.heads import Output
+from oltr.runs.explain.activations import Activations
+from oltr.runs.explain.infused import Infused, boxes, cut, infused
 
 DIRECT = torch.tensor([[1.0, 2.0, 3.0, 4.0]])
 MEMORY = torch.tensor([[5.0, -8.0, 1.0, 2.0]])

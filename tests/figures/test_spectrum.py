@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from oltr.errors import UserError
-from oltr.runs.decisions import decide
 from oltr.figures.spectrum import spectrum, spectrum_figure
+from oltr.runs.decisions import decide
 from oltr.runs.evaluate import evaluate
 from oltr.runs.outputs import Outputs
 from tests.figures.few_outputs import COUNTS, as_png, splits

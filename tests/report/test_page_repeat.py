@@ -13,8 +13,8 @@ from oltr.console import Console
 from oltr.data.pack import open_pack
 from oltr.report.page.load import load_page_runs
 from oltr.report.page.repeat import origin
-from oltr.runs.tables import comparison
 from oltr.runs.report import Report
+from oltr.runs.tables import comparison
 from oltr.training.configure import configure
 from oltr.training.run_folder import RunFolder
 from tests.report.made_run import made_pack, made_run

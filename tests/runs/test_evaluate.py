@@ -3,6 +3,7 @@ import torch
 from sklearn.metrics import roc_auc_score
 
 from oltr.errors import UserError
+from oltr.openset import RejectionRule
 from oltr.runs.evaluate import evaluate
 from oltr.runs.outputs import Outputs
 
@@ -60,7 +61,7 @@ def test_the_keys_are_those_of_the_contract():
 
 def test_the_numbers_equal_a_plain_count():
     outputs = splits()
-    report = run(outputs, threshold=0.5)
+    report = run(outputs, rule=RejectionRule("softmax", 0.5))
     test, unseen = outputs["test"], outputs["open"]
     sure, named = test.probabilities().max(1)
     closed = [(named[test.labels == c] == c).float().mean().item() for c in range(4)]
@@ -81,25 +82,18 @@ def test_the_numbers_equal_a_plain_count():
     assert report["open"]["auroc"] == pytest.approx(oracle, abs=1e-5)
 
 
-def test_threshold_by_default_by_rate_and_by_hand():
-    assert run()["open"]["threshold"] == 0.1
-    chosen = run(score="reachability", unknown_rate=0.05)["open"]
-    assert chosen["score"] == "reachability" and chosen["unknown_rate"] == 0.05
-    val = splits()["val"].reachability
-    assert (val > chosen["threshold"]).sum() == 2
-    assert run(score="reachability", threshold=1.0)["open"]["unknown_recall"] == 1.0
-    for wish in ({}, {"threshold": 1.0, "unknown_rate": 0.05}, {"unknown_rate": 2.0}):
-        with pytest.raises(UserError):
-            run(score="reachability", **wish)
+def test_the_rule_decides_and_stands_in_the_report():
+    assert (run().open.score, run().open.threshold) == ("softmax", 0.1)
+    chosen = run(rule=RejectionRule("reachability", 1.0, unknown_rate=0.05)).open
+    assert (chosen.score, chosen.threshold, chosen.unknown_rate) == ("reachability", 1.0, 0.05)
+    assert chosen.unknown_recall == 1.0
 
 
 def test_without_open_images_there_is_no_open_part():
     outputs = splits()
     for less in ({"test": outputs["test"]}, {**outputs, "open": split(0, 0, unseen=True)}):
-        report = run(less, score="reachability")
+        report = run(less, rule=RejectionRule("reachability", 1.0))
         assert "open" not in report and [key for key in TOP if key != "open"] == list(report.data)
-    with pytest.raises(UserError, match="Both"):
-        run({"test": outputs["test"]}, threshold=0.1, unknown_rate=0.1)
 
 
 def test_classes_without_test_images_are_null():
@@ -140,8 +134,8 @@ def test_outputs_that_cannot_be_evaluated(outputs, message):
 
 def test_memoryless_outputs_and_misspelt_scores():
     with pytest.raises(UserError, match="memory"):
-        run(splits(memory=False), score="reachability", threshold=1.0)
+        run(splits(memory=False), rule=RejectionRule("reachability", 1.0))
     with pytest.raises(UserError, match="did you mean softmax"):
-        run(score="softmaks")
+        run(rule=RejectionRule("softmaks", 0.1))
     with pytest.raises(UserError, match="4 class names but 3"):
         evaluate(splits(), NAMES, COUNTS[:3], method="oltr", backbone="resnet10")

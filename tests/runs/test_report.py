@@ -6,7 +6,7 @@ import torch
 
 from oltr.errors import UserError
 from oltr.runs.report import Report
-from tests.report.sample import sample_report
+from tests.report.sample import sample_data, sample_report
 
 
 def test_round_trip(tmp_path):
@@ -30,11 +30,11 @@ def test_json_has_numbers_or_null():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "not whole JSON"),
-        ("", "not whole JSON"),
-        ("[]", "is not a whole report"),
-        ('{"schema": 1}', "is not a whole report"),
-        (sample_report(schema=99).to_json(), "schema 99"),
+        ("{", "not valid JSON"),
+        ("", "not valid JSON"),
+        ("[]", "is not a complete report"),
+        ('{"schema": 1}', "is not a complete report"),
+        (json.dumps(sample_data(schema=99)), "schema 99"),
     ],
 )
 def test_broken_reports(tmp_path, text, message):
@@ -62,19 +62,19 @@ def without(*place):
         (without("open", "score"), "open.score is missing"),
         (without("per_class", 0, "f1"), r"per_class[0].f1 is missing"),
         (without("per_class", 1), "as many entries as num_classes"),
-        (sample_report(num_classes="two").data, "as many entries as num_classes"),
-        (sample_report(closed=[1, 2]).data, "closed must hold names"),
-        (sample_report(open={"threshold": None}).data, "open.threshold must not be None"),
-        (sample_report(open={"auroc": "high"}).data, "open.auroc must not be 'high'"),
-        (sample_report(shots={"many": 1, "medium": 0, "few": None}).data, "shots.few must not be None"),
-        (sample_report(per_class=[{"name": 3}, {}]).data, "per_class[0].name must not be 3"),
-        (sample_report(per_class=[1, 2]).data, "per_class[0] must hold name"),
-        ({**sample_report().data, "open": None}, "open must hold names"),
+        (sample_data(num_classes="two"), "num_classes must not be 'two'"),
+        (sample_data(closed=[1, 2]), "closed must hold names"),
+        (sample_data(open={"threshold": None}), "open.threshold must not be None"),
+        (sample_data(open={"auroc": "high"}), "open.auroc must not be 'high'"),
+        (sample_data(shots={"many": 1, "medium": 0, "few": None}), "shots.few must not be None"),
+        (sample_data(per_class=[{"name": 3}, {}]), "per_class[0].name must not be 3"),
+        (sample_data(per_class=[1, 2]), "per_class[0] must hold names"),
+        ({**sample_data(), "open": [1]}, "open must hold names"),
     ],
 )
 def test_incomplete_reports(tmp_path, data, why):
     (tmp_path / "report.json").write_text(json.dumps(data))
-    with pytest.raises(UserError, match="not a whole report") as problem:
+    with pytest.raises(UserError, match="not a complete report") as problem:
         Report.load(tmp_path / "report.json")
     assert why in problem.value.why and "oltr evaluate" in problem.value.try_this
 

@@ -161,7 +161,7 @@ _ORDER = ("schema", "method", "backbone", "num_classes", "shots", "closed", "ope
 def _build(cls: Any, data: Any, place: str) -> Any:
     """A dataclass from plain values; names that it does not have are ignored."""
     if not isinstance(data, Mapping):
-        raise ValueError(f"{place or 'It'} must hold names and values.")
+        raise ValueError(f"{place.rstrip('.') or 'It'} must hold names and values.")
     hints, found = typing.get_type_hints(cls), {}
     for each in dataclasses.fields(cls):
         where = f"{place}{each.name}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -27,7 +27,20 @@ RESUME = "the same oltr train command with --resume"
 MADE_ANEW = f"{RESUME}, which makes them anew"
 
 
-class OwnOutputs(Mapping[str, Outputs]):
+class SplitOutputs(Mapping[str, Outputs]):
+    """Outputs of val, test and open, as far as there are any; asking for others says why there are none."""
+
+    def __iter__(self) -> Iterator[str]:
+        return (split for split in SPLITS if split in self)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def get(self, split: str, default: Any = None) -> Any:
+        return self[split] if split in self else default  # noqa: SIM401
+
+
+class OwnOutputs(SplitOutputs):
     """On the run's own images, kept in RUN/outputs, those of a score's view of them in a folder of its own.
 
     Training keeps val, test and open; whatever else is asked for (train, another view) is computed once.
@@ -43,14 +56,8 @@ class OwnOutputs(Mapping[str, Outputs]):
             self.made[split] = self._load(split)
         return self.made[split]
 
-    def __iter__(self) -> Iterator[str]:
-        return (split for split in SPLITS if split in self)
-
     def __contains__(self, split: object) -> bool:
         return (self.run.folder.outputs / f"{split}.safetensors").is_file()
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
 
     def _load(self, split: str) -> Outputs:
         file = self.place / f"{split}.safetensors"
@@ -77,7 +84,7 @@ class OwnOutputs(Mapping[str, Outputs]):
         return UserError(what, try_this=MADE_ANEW)
 
 
-class OtherOutputs(Mapping[str, Outputs]):
+class OtherOutputs(SplitOutputs):
     """On another source; without validation images of its own, those of the run serve for thresholds."""
 
     def __init__(self, run: TrainedRun, manifest: Manifest, score: Score | None = None):
@@ -91,16 +98,10 @@ class OtherOutputs(Mapping[str, Outputs]):
             self.made[split] = outputs_on(self.run, self.manifest, split, self.score)
         return self.made[split]
 
-    def __iter__(self) -> Iterator[str]:
-        return (split for split in SPLITS if split in self)
-
     def __contains__(self, split: object) -> bool:
         if split == "val" and not self.manifest.sizes()["val"]:
             return "val" in self.run.own_outputs()
         return bool(self.manifest.sizes().get(str(split)))
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
 
 
 def outputs_on(run: TrainedRun, manifest: Manifest, split: str, score: Score | None = None) -> Outputs:

@@ -59,9 +59,9 @@ class TrainedRun:
         self.other_data: Manifest | None = None
         self._fitted: dict[str, Score] = {}
         self._outputs: dict[str, Mapping[str, Outputs]] = {}
-        self._scored: dict[tuple[str, str], Scored] = {}
+        self._scored: dict[tuple[Score, str], Scored] = {}
         if source is not None:
-            self.manifest = self._own(read_source(source, root))
+            self.manifest = self._own(source if isinstance(source, Manifest) else read_source(source, root))
 
     # What it is
 
@@ -150,7 +150,8 @@ class TrainedRun:
 
         Of a folder without splits all images are for testing, unless it is the run's own.
         """
-        manifest, other = read_source(source, root), copy(self)
+        manifest = source if isinstance(source, Manifest) else read_source(source, root)
+        other = copy(self)
         if self._is_own(manifest):
             other.manifest = manifest
         elif isinstance(source, str | Path) and Path(source).expanduser().is_dir():
@@ -216,7 +217,7 @@ class TrainedRun:
     def scored(self, split: str, score: str | Score | None = None) -> Scored:
         """The score of every image of a split; that of the run's rejection rule unless one is named."""
         chosen = self.fitted(score or self.rule.score)
-        key = f"{chosen.name} {chosen.view}", split
+        key = chosen, split
         if key not in self._scored:
             self._scored[key] = scored_by(chosen, self._read_by(chosen)[split])
         return self._scored[key]
