@@ -116,7 +116,6 @@ def test_data(oltr, photos, pack, tmp_path, words, answer):
     ("options", "answer"),
     [
         ("--score softmx", "did you mean softmax?"),
-        ("--score reachability", "--unknown-rate 0.05"),
         ("--threshold nan", "finite"),
         ("--unknown-rate 5", "between 0 and 1"),
         ("--threshold 0.5 --unknown-rate 0.1", "not both"),

@@ -27,17 +27,30 @@ def damaged(run, name, content):
         (run / name).write_bytes(content)
 
 
-def test_evaluate_rewrites_the_report(oltr, run):
-    assert oltr("evaluate", run).code == 0
+def test_evaluate_measures_under_the_runs_own_rule_and_writes_its_report(oltr, run):
     before = json.loads((run / "report.json").read_text())
-    said = oltr(
-        "evaluate", run, "--score", "reachability", "--unknown-rate", "0.2", "--shots", "released", "--json"
-    )
-    after = json.loads(said.out)
-    assert said.code == 0 and said.err == ""
-    assert after == json.loads((run / "report.json").read_text())
-    assert (before["open"]["score"], after["open"]["score"]) == ("softmax", "reachability")
-    assert after["open"]["unknown_rate"] == 0.2 and after["closed"]["overall"] == before["closed"]["overall"]
+    (run / "report.json").unlink()
+    said = oltr("evaluate", run, "--json")
+    assert said.code == 0 and said.err == "" and json.loads(said.out) == before
+    assert json.loads((run / "report.json").read_text()) == before
+    assert yaml.safe_load((run / "run.yaml").read_text())["decision"]["unknown_rate"] == 0.05
+
+
+def test_another_rule_changes_the_run_only_with_keep(oltr, run, pack):
+    kept = {name: (run / name).read_text() for name in ("run.yaml", "report.json")}
+    other = ("evaluate", run, "--score", "reachability", "--unknown-rate", "0.2")
+    after = json.loads(oltr(*other, "--json").out)
+    assert after["open"]["score"] == "reachability" and after["open"]["unknown_rate"] == 0.2
+    assert after["closed"] == json.loads(kept["report.json"])["closed"]
+    assert "--keep changes it" in oltr(*other).err
+    assert oltr("evaluate", run, "--shots", "released").code == 0
+    assert kept == {name: (run / name).read_text() for name in kept}
+    oltr(*other, "--keep", "--source", pack).refused("--keep and --source")
+    assert json.loads(oltr(*other, "--keep", "--json").out) == after
+    assert json.loads((run / "report.json").read_text()) == after
+    decision = yaml.safe_load((run / "run.yaml").read_text())["decision"]
+    assert (decision["score"], decision["unknown_rate"]) == ("reachability", 0.2)
+    assert json.loads(oltr("evaluate", run, "--json").out) == after  # from now on every verb uses it
 
 
 def test_evaluate_on_a_source_changes_nothing(oltr, run, pack):
@@ -56,7 +69,8 @@ def test_scores_that_read_images(oltr, run, pack, tmp_path):
     kept = sorted(str(file.relative_to(run / "outputs")) for file in (run / "outputs").rglob("*.safetensors"))
     changed = [f"odin-T1000-e0.0014/{split}.safetensors" for split in ("open", "test", "val")]
     assert kept == sorted([*changed, *(f"{split}.safetensors" for split in ("open", "test", "train", "val"))])
-    assert json.loads(oltr("evaluate", run, "--score", "openmax", "--json").out)["open"]["threshold"] == 0.5
+    asked = json.loads(oltr("evaluate", run, "--score", "openmax", "--json").out)["open"]
+    assert asked["unknown_rate"] == 0.05  # the run's
 
 
 def test_scores_when_the_images_have_moved(oltr, run, pack, tmp_path):
@@ -71,9 +85,8 @@ def test_scores_when_the_images_have_moved(oltr, run, pack, tmp_path):
         assert oltr(*asked).code == 0  # its outputs are kept by now
 
 
-def test_a_score_without_a_threshold_is_refused_before_images_are_read(oltr, run):
-    for name in ("knn", "odin", "energy"):
-        oltr("evaluate", run, "--score", name).refused("no default threshold", "--unknown-rate 0.05")
+def test_a_wrong_rule_is_refused_before_images_are_read(oltr, run):
+    oltr("evaluate", run, "--score", "knn", "--threshold", "nan").refused("finite")
     oltr("evaluate", run, "--score", "vim", "--unknown-rate", "7").refused("between 0 and 1")
     assert not (run / "outputs" / "train.safetensors").exists()
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save
+from safetensors.torch import load, save
 from torch import Tensor
 
 from oltr.errors import UserError
@@ -76,7 +76,8 @@ class Outputs:
     def load(cls, path: str | Path) -> Outputs:
         """Read what `save` wrote."""
         try:
-            return cls(**load_file(path))
+            # Read, not mapped: a file that is replaced meanwhile must not change what was loaded.
+            return cls(**load(Path(path).read_bytes()))
         except FileNotFoundError:
             raise UserError(f"There are no cached outputs at {path}.") from None
         except (SafetensorError, TypeError, ValueError) as error:

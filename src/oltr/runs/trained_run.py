@@ -57,6 +57,7 @@ class TrainedRun:
         self.workers = min(8, os.cpu_count() or 1)
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.other_data: Manifest | None = None
+        self.other_is_own = False
         self._fitted: dict[str, Score] = {}
         self._outputs: dict[str, Mapping[str, Outputs]] = {}
         self._scored: dict[tuple[Score, str], Scored] = {}
@@ -152,7 +153,8 @@ class TrainedRun:
         """
         manifest = source if isinstance(source, Manifest) else read_source(source, root)
         other = copy(self)
-        if self._is_own(manifest):
+        other.other_is_own = self._is_own(manifest)
+        if other.other_is_own:
             other.manifest = manifest
         elif isinstance(source, str | Path) and Path(source).expanduser().is_dir():
             manifest = read_source(source, root, flat="test")
@@ -224,7 +226,7 @@ class TrainedRun:
 
     def _read_by(self, score: Score | None) -> Mapping[str, Outputs]:
         """Outputs of the view that a score reads."""
-        if self.other_data is None:
+        if self.other_data is None or (self.other_is_own and score is not None and score.view):
             return self.own_outputs(score)
         key = f"other {score.view if score is not None else ''}"
         if key not in self._outputs:
