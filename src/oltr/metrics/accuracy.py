@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from oltr.metrics.shots import GROUPS
-from oltr.runs.outputs import OPEN
+from oltr.metrics.labels import OPEN
 
 
 def tally(predictions: Tensor, labels: Tensor, num_classes: int) -> tuple[Tensor, Tensor]:

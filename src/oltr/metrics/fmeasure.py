@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from oltr.runs.outputs import OPEN
+from oltr.metrics.labels import OPEN
 
 
 def f_counts(predictions: Tensor, labels: Tensor) -> Tensor:

@@ -12,9 +12,7 @@ from torch import Tensor
 
 from oltr.errors import UserError
 from oltr.files import atomic_write
-
-OPEN = -1  # the label of an image whose class was never seen in training, and of a prediction "unknown"
-
+from oltr.metrics.labels import OPEN as OPEN
 
 @dataclass(frozen=True, eq=False)
 class Outputs:
