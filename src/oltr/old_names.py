@@ -13,6 +13,7 @@ T = TypeVar("T")
 SETTINGS: dict[tuple[str, str], str | None] = {
     ("stage1", "drops"): "lr_milestones",
     ("stage2", "drops"): "lr_milestones",
+    ("settings", "attention_stage"): None,
 }
 VALUES: dict[tuple[str, str, str], str] = {
     ("stage1", "sampler", "plain"): "shuffle",
@@ -20,8 +21,8 @@ VALUES: dict[tuple[str, str, str], str] = {
     ("settings", "attention_form", "any"): "pointwise",
 }
 # A setting that is gone may still be there with the value that changed nothing.
-HARMLESS: dict[tuple[str, str], Any] = {}
-WEIGHTS_GONE: tuple[str, ...] = ()
+HARMLESS: dict[tuple[str, str], Any] = {("settings", "attention_stage"): -1}
+WEIGHTS_GONE: tuple[str, ...] = ("head.train_counts",)
 
 
 def current_values(values: Mapping[str, Any]) -> dict[str, Any]:

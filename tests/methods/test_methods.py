@@ -5,7 +5,6 @@ import torch
 
 from oltr.errors import UserError
 from oltr.methods import METHODS, MethodInfo
-from oltr.nn.attention import Attention
 from oltr.nn.backbone import Backbone
 from oltr.recipes import HOME, resolve
 
@@ -127,9 +126,6 @@ SWITCHES = [
     {"attention": "modulated"},
     {"attention_form": "released"},
     {"attention": "spatial", "attention_form": "released"},
-    {"attention_stage": 0},
-    {"attention_stage": 2},
-    {"attention_stage": -2, "attention_form": "released"},
     {"fc": 16},
     {"fc": 256},
     {"memory": False},
@@ -308,15 +304,6 @@ def test_the_logits_of_oltr_equal_a_loop_over_the_whole_head(name):
     torch.testing.assert_close(output.direct_feature, direct, rtol=1e-5, atol=1e-6)
     expected = [head_loop(v, network.head, released=name == "oltr") for v in direct.tolist()]
     torch.testing.assert_close(output.logits, torch.tensor(expected), rtol=1e-4, atol=1e-5)
-
-
-def test_attention_of_oltr_stands_where_the_settings_say():
-    method = make("oltr", attention_stage=1)
-    network = method.build_stage2(method.build_stage1(backbone())).eval()
-    assert isinstance(network.attention, Attention)
-    assert network.attention.self_attention.theta.in_features == 32
-    with pytest.raises(UserError, match="stage 9"):
-        make("oltr", attention_stage=9).build_stage2(make("oltr").build_stage1(backbone()))
 
 
 @pytest.mark.parametrize(

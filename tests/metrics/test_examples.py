@@ -4,7 +4,6 @@ import pytest
 
 from oltr.metrics import accuracy, detection, fmeasure, running, shots
 
-
 MODULES = [accuracy, detection, fmeasure, running, shots]
 
 

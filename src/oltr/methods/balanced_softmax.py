@@ -29,5 +29,5 @@ class BalancedSoftmax(Method):
         return keep_counts(super().build_stage1(backbone), self.train_counts)
 
     def loss(self, stage: int, network: Network, output: Output, labels: Tensor) -> dict[str, Tensor]:
-        logits, counts = output.all_logits.float(), counts_of(network)
+        logits, counts = output.logits.float(), counts_of(network)
         return {"cross_entropy": balanced_softmax_loss(logits, labels, counts)}

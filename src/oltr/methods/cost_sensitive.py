@@ -31,4 +31,4 @@ class CostSensitive(Method):
         if stage == 1:
             return super().loss(stage, network, output, labels)
         weights = inverse_frequency(counts_of(network))
-        return {"cross_entropy": weighted_cross_entropy(output.all_logits.float(), labels, weights)}
+        return {"cross_entropy": weighted_cross_entropy(output.logits.float(), labels, weights)}

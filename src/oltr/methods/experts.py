@@ -57,7 +57,7 @@ class Experts(Method):
         return keep_counts(Network(backbone, DirectFeature(backbone.channels), head), self.train_counts)
 
     def loss(self, stage: int, network: Network, output: Output, labels: Tensor) -> dict[str, Tensor]:
-        head, _ = network.head, output.all_logits  # says so where the classes are too many for E×B×K
+        head = network.head
         assert isinstance(head, ExpertHead)
         logits = head.expert_logits(output.direct_feature)
         every = logits.flatten(0, 1), labels.repeat(len(logits))

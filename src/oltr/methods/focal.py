@@ -39,5 +39,5 @@ class Focal(Method):
 
     def loss(self, stage: int, network: Network, output: Output, labels: Tensor) -> dict[str, Tensor]:
         return {
-            "cross_entropy": focal_loss(output.all_logits.float(), labels, gamma=self.settings.gamma),
+            "cross_entropy": focal_loss(output.logits.float(), labels, gamma=self.settings.gamma),
         }

@@ -54,5 +54,5 @@ class LdamDrw(Method):
     def loss(self, stage: int, network: Network, output: Output, labels: Tensor) -> dict[str, Tensor]:
         counts, s = counts_of(network), self.settings
         weights = class_balanced(counts, s.beta) if stage == 2 else torch.ones_like(counts)
-        logits = output.all_logits.float()
+        logits = output.logits.float()
         return {"cross_entropy": ldam_loss(logits, labels, counts, weights, scale=s.scale, margin=s.margin)}

@@ -74,7 +74,7 @@ class ModelRegression(Method):
         shots = draw_shots(head.counts[labels], self.settings.levels)
         means = as_of(shots, episode.means(direct), episode.shots, head.class_means[labels])
         rows = head.regress(means, shots)
-        logits = episode.overwrite(output.all_logits, head.scores(direct, rows))
+        logits = episode.overwrite(output.logits, head.scores(direct, rows))
         known = episode.row & head.common[labels]
         errors = torch.where(known, (rows - head.rows[labels]).square().sum(dim=1), 0)
         return {

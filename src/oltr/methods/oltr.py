@@ -30,7 +30,6 @@ class OltrSettings:
 
     attention: AttentionKind
     attention_form: AttentionForm
-    attention_stage: int  # −1: the last map; else an index into the backbone's stages
     fc: int | None  # width of the extra layer of the direct feature, none without
     fc_from: Literal[1, 2]  # the stage that brings it in: Places-LT has it from the start
     memory: bool
@@ -80,9 +79,7 @@ class Oltr(Method):
 
     def build_stage2(self, first: Network) -> Network:
         s, backbone = self.settings, first.backbone
-        attention = build_attention(
-            backbone, s.attention, s.attention_form, s.attention_stage, self.image_size
-        )
+        attention = build_attention(backbone, s.attention, s.attention_form)
         direct_feature = first.direct_feature if self._fc_at_once else DirectFeature(backbone.channels, s.fc)
         dims = direct_feature.dims
         meta = MetaEmbedding(
@@ -98,7 +95,7 @@ class Oltr(Method):
         if s.hallucinator_start == "classifier":
             _start_hallucinator(meta.hallucinator, first.head)
         head = MetaEmbeddingHead(meta, CosineClassifier(dims, self.num_classes, s.logit_scale, s.squash))
-        return Network(backbone, direct_feature, head, attention, s.attention_stage)
+        return Network(backbone, direct_feature, head, attention)
 
     def on_stage_start(self, stage: int, network: Network, class_means: Callable[[], Tensor]) -> None:
         memory = _memory(network)

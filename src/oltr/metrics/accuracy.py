@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from oltr.metrics.shots import GROUPS
 from oltr.metrics.labels import OPEN
+from oltr.metrics.shots import GROUPS
 
 
 def tally(predictions: Tensor, labels: Tensor, num_classes: int) -> tuple[Tensor, Tensor]:

@@ -13,8 +13,8 @@ from torchmetrics.utilities import dim_zero_cat
 from oltr.metrics.accuracy import group_means, tally
 from oltr.metrics.detection import auroc
 from oltr.metrics.fmeasure import f_counts, f_from_counts
-from oltr.metrics.shots import shot_groups
 from oltr.metrics.labels import OPEN
+from oltr.metrics.shots import shot_groups
 
 
 class ShotAccuracy(Metric):

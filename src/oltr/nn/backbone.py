@@ -50,27 +50,8 @@ class Backbone(nn.Module):
 
     @property
     def stages(self) -> list[str]:
-        """Names of the modules after which attention can stand, first to last."""
+        """Names of the network's stages, first to last; empty where timm does not know them."""
         return [stage["module"] for stage in getattr(self.net, "feature_info", None) or []]
-
-    def shape_after(self, stage: int, image_size: int) -> tuple[int, tuple[int, int]]:
-        """Channels and map size after one of `stages`."""
-        if not -len(self.stages) <= stage < len(self.stages):
-            raise UserError(
-                f"Attention after stage {stage} is not possible.",
-                f"This backbone has {len(self.stages)} stages: {', '.join(self.stages)}.",
-                "-1 for the last map, or an index into that list",
-            )
-        seen: list[Tensor] = []
-        module = self.net.get_submodule(self.stages[stage])
-        hook = module.register_forward_hook(lambda module, inputs, output: seen.append(output))
-        self._probe(image_size)
-        hook.remove()
-        if not seen or not isinstance(seen[0], Tensor):
-            raise UserError(f"Attention cannot stand after {self.stages[stage]} of this backbone.")
-        channels = self.net.feature_info[stage]["num_chs"]
-        height, width = to_map(seen[0], channels, self.prefix_tokens).shape[2:]
-        return channels, (int(height), int(width))
 
     @torch.no_grad()
     def _probe(self, image_size: int) -> tuple[int, int]:

@@ -43,8 +43,6 @@ class GeneratedHead(Head):
     def forward(self, direct: Tensor) -> Output:
         with torch.autocast(direct.device.type, enabled=False):
             direct = direct.to(self.weight.dtype)
-            if self.training and not blocks.in_one_piece(len(direct), len(self.weight)):
-                return Output(None, direct)
             z = self.unit(direct)
             logits = self.cosines(z, self.weight)
             if not self.training:
@@ -63,10 +61,10 @@ class GeneratedHead(Head):
         """The logits when the weights of posing classes, to which none attends, are generated: B×K."""
         z, attended = self.unit(output.direct_feature), self.common & ~episode.posing(len(self.common))
         generated = episode.means(self.generator(z, self.weight, attended))
-        return episode.overwrite(output.all_logits, self.cosines(z, generated))
+        return episode.overwrite(output.logits, self.cosines(z, generated))
 
     def _others_weights(self) -> Tensor:
         """Generated weights of the classes not common, their class mean the one support."""
-        # So many at a time that not all of these classes × all classes is there at once.
+        # A part at a time: these classes × all classes may be too large a tensor.
         parts = self.unit(self.class_means[self.others]).split(max(blocks.LARGEST // len(self.weight), 1))
         return torch.cat([self.generator(part, self.weight, self.common) for part in parts])

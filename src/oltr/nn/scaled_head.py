@@ -6,8 +6,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from oltr.nn.blocked_softmax import blocked_cross_entropy
-from oltr.nn.blocks import in_one_piece
 from oltr.nn.heads import Head, Output
 
 
@@ -25,14 +23,6 @@ class ScaledHead(Head):
         self.scale = nn.Parameter(torch.ones_like(self.bias))
 
     def forward(self, direct: Tensor) -> Output:
-        if self.training and not in_one_piece(len(direct), len(self.weight)):
-            return Output(None, direct)
         with torch.autocast(direct.device.type, enabled=False):
             logits = F.linear(direct.to(self.weight.dtype), self.weight, self.bias)
         return Output(self.scale * logits, direct)
-
-    def cross_entropy(self, output: Output, labels: Tensor) -> Tensor:
-        if output.logits is not None:
-            return super().cross_entropy(output, labels)
-        weight, bias = self.scale[:, None] * self.weight, self.scale * self.bias
-        return blocked_cross_entropy(output.direct_feature, weight, labels, bias)

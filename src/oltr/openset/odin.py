@@ -26,7 +26,7 @@ def perturbed(network: Network, views: Tensor, temperature: float, noise: Tensor
     """
     with torch.inference_mode(False), torch.enable_grad():
         x = views.clone().requires_grad_()  # a clone, as a tensor made for inference takes no gradient
-        logits = network(x).all_logits.float()
+        logits = network(x).logits.float()
         loss = F.cross_entropy(logits / temperature, logits.argmax(dim=1), reduction="sum")
         (gradient,) = torch.autograd.grad(loss, x)
     return views - noise * gradient.sign()

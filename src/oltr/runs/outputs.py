@@ -14,6 +14,7 @@ from oltr.errors import UserError
 from oltr.files import atomic_write
 from oltr.metrics.labels import OPEN as OPEN
 
+
 @dataclass(frozen=True, eq=False)
 class Outputs:
     """One split's outputs, in manifest order: N images, K known classes, D feature dimensions."""

@@ -27,9 +27,7 @@ class EpochSampler(Sampler[int]):
     `labels` are the training set's (N integers), `length` the images per epoch (default: N).
     """
 
-    def __init__(
-        self, labels: Tensor | np.ndarray | Sequence[int], length: int | None = None, seed: int = 0
-    ):
+    def __init__(self, labels: Tensor | np.ndarray | Sequence[int], length: int | None = None, seed: int = 0):
         self.labels = torch.as_tensor(labels).cpu().numpy()
         self.length = len(self.labels) if length is None else length
         self.seed, self.epoch = seed, 0
