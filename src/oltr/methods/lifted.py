@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from torch import Tensor
 from torch.nn import functional as F
 
-from oltr.losses.lifted import lifted_structure_loss
-from oltr.losses.whole_batch import whole_batch
+from oltr.losses.lifted import LiftedStructureLoss
 from oltr.methods.base import METHODS, Method, MethodInfo
 from oltr.nn.network import Network, Output
 
 
 @dataclass(frozen=True)
 class LiftedSettings:
-    weight: float
-    margin: float  # α
+    weight: float = 0.1  # ours
+    margin: float = 1.0  # α, as published
 
 
 @METHODS.register("lifted")
@@ -34,10 +35,13 @@ class Lifted(Method):
         "the loss is quadratic in them, and v_direct has any length",
     )
 
+    def __init__(self, settings: Mapping[str, Any], train_counts: Tensor, image_size: int):
+        super().__init__(settings, train_counts, image_size)
+        self.lifted_loss = LiftedStructureLoss(self.settings.margin)
+
     def loss(self, stage: int, network: Network, output: Output, labels: Tensor) -> dict[str, Tensor]:
         terms = super().loss(stage, network, output, labels)
         if stage == 2:
-            features, labels = whole_batch(output.direct_feature.float(), labels)
-            pairs = lifted_structure_loss(F.normalize(features, dim=1), labels, margin=self.settings.margin)
-            terms["lifted"] = self.settings.weight * pairs
+            features = F.normalize(output.direct_feature.float(), dim=1)
+            terms["lifted"] = self.settings.weight * self.lifted_loss(features, labels)
         return terms

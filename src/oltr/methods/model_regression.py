@@ -20,10 +20,10 @@ from oltr.nn.regressors import Regressor, level
 
 @dataclass(frozen=True)
 class RegressionSettings:
-    least_images: int  # of a class that keeps its own row
-    supports: int  # images of a class in the batch that its few-shot row is made from, at most
-    levels: int  # few-shot rows as of 1, 2, 4 ... 2^(levels − 1) images are practised
-    cross_entropy_weight: float  # λ
+    least_images: int = 101  # of a class that keeps its own row: the many-shot classes
+    supports: int = 2  # images of a class in the batch that its few-shot row is made from, at most
+    levels: int = 7  # trained on few-shot rows as of 1, 2, 4 ... 2^(levels − 1) images
+    cross_entropy_weight: float = 1.0  # λ
 
     def __post_init__(self) -> None:
         within("settings.supports", self.supports, 1)

@@ -14,8 +14,8 @@ class SelfAttention(nn.Module):
     """SA(f) = out(softmax(θ(f)ᵀ φ(f)) g(f)): each position gathers from all, B×C×H×W → B×C×H×W.
 
     Unscaled, on C/2 channels, as in the released code; the last layer starts at zero, so that adding SA(f)
-    to f starts as the identity. The layers are 1×1 convolutions, done as matrix products over the positions:
-    on so small a map a convolution takes longer to set up than to compute.
+    to f starts as the identity. The layers are 1×1 convolutions, computed as matrix products over the
+    positions, which is faster on so small a map.
     """
 
     def __init__(self, channels: int):
@@ -63,7 +63,11 @@ class Attention(nn.Module):
     """f_att = f + A(f); A = MA ⊗ SA (modulated), SA (self) or MA ⊗ f (spatial, the paper's ablation)."""
 
     def __init__(
-        self, channels: int, map_size: tuple[int, int], kind: AttentionKind, form: AttentionForm = "pointwise"
+        self,
+        channels: int,
+        map_size: tuple[int, int],
+        kind: AttentionKind = "modulated",
+        form: AttentionForm = "pointwise",
     ):
         super().__init__()
         has_self, has_spatial = kind in ("self", "modulated"), kind in ("spatial", "modulated")
