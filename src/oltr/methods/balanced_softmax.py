@@ -18,7 +18,7 @@ class BalancedSoftmax(Method):
 
     info = MethodInfo(
         title="Balanced softmax",
-        summary="Logits learn beside the classes' frequencies, and are used without them",
+        summary="Log class frequencies are added to the logits in training, and left out in evaluation",
         paper="Ren et al., Balanced Meta-Softmax for Long-Tailed Visual Recognition, NeurIPS 2020 "
         "(the same loss: Menon et al., Long-Tail Learning via Logit Adjustment, ICLR 2021)",
         year=2020,

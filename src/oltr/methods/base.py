@@ -33,7 +33,7 @@ class NoSettings:
 
 
 class ValidationOutputs(Protocol):
-    """What a method may look at after training: the validation images' features (N×D) and labels (N)."""
+    """Features (N×D) and labels (N) of the validation images, for `Method.after_training`."""
 
     @property
     def features(self) -> Tensor: ...

@@ -34,12 +34,12 @@ class ExpertsSettings:
 
 @METHODS.register("experts")
 class Experts(Method):
-    """Each expert has its own last stage and classifier; all learn from every image, from the start."""
+    """Each expert has its own last stage and classifier; all are trained on every image, from the start."""
 
     Settings = ExpertsSettings
     info = MethodInfo(
         title="Diverse experts (after RIDE)",
-        summary="Last stages and classifiers that share a backbone, taught to differ, their logits averaged",
+        summary="Last stages and classifiers on a shared backbone, trained to differ, their logits averaged",
         paper="Wang et al., Long-tailed Recognition by Routing Diverse Distribution-Aware Experts, ICLR 2021",
         year=2021,
         changes="balanced softmax (logit-adjusted cross-entropy), not LDAM; experts of full width that "

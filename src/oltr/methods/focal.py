@@ -29,7 +29,7 @@ class Focal(Method):
     Settings = FocalSettings
     info = MethodInfo(
         title="Focal loss",
-        summary="Cross-entropy that counts less for images already recognised",
+        summary="Cross-entropy that weights images less the more confidently they are recognised",
         paper="Lin et al., Focal Loss for Dense Object Detection, ICCV 2017",
         year=2017,
         changes="of a softmax, not of one sigmoid per class; no weight per class; γ = 1 as is usual here",

@@ -31,7 +31,7 @@ class FslwfSettings:
 
 @METHODS.register("fslwf")
 class Fslwf(Method):
-    """Stage 1 the plain model; stage 2, on its fixed features, cosine weights and a generator of more."""
+    """Stage 1 the plain model; stage 2 cosine weights and their generator, on fixed features."""
 
     Settings = FslwfSettings
     needs_stage2 = True
@@ -40,8 +40,8 @@ class Fslwf(Method):
         summary="Attention over the weights of common classes generates those of rare ones",
         paper="Gidaris and Komodakis, Dynamic Few-Shot Visual Learning without Forgetting, CVPR 2018",
         year=2018,
-        changes="features from the plain model, about their middle where the paper leaves out the last ReLU; "
-        "rare classes in place of new ones, their class mean the one support; keys start as the weights",
+        changes="features from the plain model, centred, where the paper leaves out the last ReLU; rare "
+        "classes in place of new ones, their class mean as the one support; keys start as the weights",
     )
 
     def build_stage2(self, first: Network) -> Network:

@@ -35,11 +35,11 @@ class LdamDrw(Method):
     Settings = LdamSettings
     info = MethodInfo(
         title="LDAM-DRW",
-        summary="Larger margins for rarer classes; in the second stage these also weigh more",
+        summary="Larger margins for rarer classes; in the second stage also larger weights",
         paper="Cao et al., Learning Imbalanced Datasets with Label-Distribution-Aware Margin Loss, "
         "NeurIPS 2019",
         year=2019,
-        changes="re-weighting begins with the second stage; a run of one stage is LDAM alone",
+        changes="re-weighting starts with the second stage; a run of one stage is LDAM alone",
     )
 
     def __init__(self, settings: Mapping[str, Any], train_counts: Tensor, image_size: int):

@@ -1,4 +1,4 @@
-"""The lifted structured loss beside cross-entropy."""
+"""Cross-entropy plus the lifted structured loss."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class LiftedSettings:
 
 @METHODS.register("lifted")
 class Lifted(Method):
-    """The plain model, then class-balanced batches in which v_direct of one class is drawn together."""
+    """The plain model, then class-balanced batches with a loss that pulls v_direct of one class together."""
 
     Settings = LiftedSettings
     needs_stage2 = True
@@ -31,8 +31,8 @@ class Lifted(Method):
         summary="The plain model, then cross-entropy and a loss on all pairs of a class-balanced batch",
         paper="Song et al., Deep Metric Learning via Lifted Structured Feature Embedding, CVPR 2016",
         year=2016,
-        changes="beside cross-entropy; on v_direct scaled to unit length, whose distances stay below 2: "
-        "the loss is quadratic in them, and v_direct has any length",
+        changes="added to cross-entropy; on v_direct scaled to unit length: the loss is quadratic in the "
+        "distances, and v_direct has any length",
     )
 
     def __init__(self, settings: Mapping[str, Any], train_counts: Tensor, image_size: int):

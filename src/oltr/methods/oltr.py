@@ -30,7 +30,7 @@ class OltrSettings:
 
     attention: AttentionKind = "modulated"
     attention_form: AttentionForm = "pointwise"
-    fc: int | None = None  # width of the direct feature's extra layer; without one: none
+    fc: int | None = None  # width of the direct feature's extra layer; None: no layer
     fc_from: Literal[1, 2] = 2  # the first stage that has it: on Places-LT stage 1
     memory: bool = True
     selector: bool = True
@@ -76,7 +76,7 @@ class Oltr(Method):
         summary="Dynamic meta-embedding with a visual memory, and modulated attention",
         paper=PAPER,
         year=2019,
-        changes="the released form; attention starts at zero as was meant, centroid distances have a floor",
+        changes="the released form; attention starts at zero as intended, centroid distances have a floor",
     )
 
     def __init__(self, settings: Mapping[str, Any], train_counts: Tensor, image_size: int):

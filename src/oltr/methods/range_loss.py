@@ -1,4 +1,4 @@
-"""The range loss beside cross-entropy."""
+"""Cross-entropy plus the range loss."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class RangeSettings:
 
 @METHODS.register("range")
 class Range(Method):
-    """The plain model, then class-balanced batches in which each class's v_direct is held together."""
+    """The plain model, then class-balanced batches with a loss that shortens the range of each class."""
 
     Settings = RangeSettings
     needs_stage2 = True
@@ -38,8 +38,8 @@ class Range(Method):
         summary="The plain model, then cross-entropy, short ranges within and distance between classes",
         paper="Zhang et al., Range Loss for Deep Face Recognition with Long-Tailed Training Data, ICCV 2017",
         year=2017,
-        changes="a margin that suits v_direct, which is shorter than their features; a class with one pair "
-        "in a batch has that pair's distance for its range",
+        changes="a margin that fits v_direct, which is shorter than their features; a class with one pair "
+        "in a batch has that pair's distance as its range",
     )
 
     def __init__(self, settings: Mapping[str, Any], train_counts: Tensor, image_size: int):

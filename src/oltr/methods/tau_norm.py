@@ -1,4 +1,4 @@
-"""τ-normalisation: after plain training, long classifier weights are shortened."""
+"""τ-normalisation: classifier weights divided by a power of their lengths after training."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class TauNormSettings:
 
 @METHODS.register("tau-norm")
 class TauNorm(Method):
-    """The plain model, whose classifier becomes w_c / ‖w_c‖^τ without a bias when training is over."""
+    """The plain model, whose classifier becomes w_c / ‖w_c‖^τ without a bias after training."""
 
     Settings = TauNormSettings
     info = MethodInfo(
@@ -59,8 +59,8 @@ class TauNorm(Method):
 def best_tau(outputs: ValidationOutputs, weight: Tensor, taus: Sequence[float]) -> float | None:
     """The τ under which w_c·v / ‖w_c‖^τ has the best mean class accuracy, of equals the smallest: N×D, K×D.
 
-    Classes without images do not count; None if no class has any. The cached logits hold a bias and may have
-    been made in bfloat16: they are made anew.
+    Classes without images are left out; None if no class has any. Logits are recomputed from the features:
+    the cached ones include the bias.
     """
     taus, length, predictions = sorted(taus), lengths(weight), []
     for features in outputs.features.split(max(LARGEST // len(weight), 1)):

@@ -11,7 +11,7 @@ AttentionForm = Literal["pointwise", "released"]
 
 
 class SelfAttention(nn.Module):
-    """SA(f) = out(softmax(θ(f)ᵀ φ(f)) g(f)): each position gathers from all, B×C×H×W → B×C×H×W.
+    """SA(f) = out(softmax(θ(f)ᵀ φ(f)) g(f)): each position attends to all, B×C×H×W → B×C×H×W.
 
     Unscaled, on C/2 channels, as in the released code; the last layer starts at zero, so that adding SA(f)
     to f starts as the identity. The layers are 1×1 convolutions, computed as matrix products over the
@@ -55,7 +55,7 @@ class SpatialAttention(nn.Module):
 
 
 def by_position(f: Tensor) -> Tensor:
-    """The channels of each position together, which a channels-last map has anyway: B×C×H×W → B×HW×C."""
+    """One row of channels per position; no copy for a channels-last map: B×C×H×W → B×HW×C."""
     return f.flatten(2).transpose(1, 2)
 
 

@@ -20,10 +20,10 @@ NO_WEIGHTS = "It is damaged, of another format, or holds more than tensors, numb
 
 
 class Backbone(nn.Module):
-    """f = backbone(images): B×3×S×S → B×C×H×W, whatever layout the network itself uses.
+    """f = backbone(images): B×3×S×S → B×C×H×W, whatever layout the network uses.
 
     Token networks (ViT) give their patch grid, channels-last ones (Swin) are permuted; a network without a
-    map gives its vector as a 1×1 map and says `has_map = False`.
+    map gives its vector as a 1×1 map and has `has_map = False`.
     """
 
     def __init__(self, name: str, image_size: int, weights: str | None = None):
@@ -37,7 +37,7 @@ class Backbone(nn.Module):
         self.prefix_tokens = int(getattr(self.net, "num_prefix_tokens", 0) or 0)
         try:
             self.map_size = self._probe(image_size)
-        except Exception as problem:  # each network has its own way of refusing a size
+        except Exception as problem:  # networks raise various errors for a size
             raise UserError(
                 f"{name} gives no feature map for images of {image_size} px.",
                 str(problem).partition("\n")[0],
@@ -64,7 +64,7 @@ class Backbone(nn.Module):
 
 
 def check_backbone(name: str, weights: str | None) -> None:
-    """Refuse a network or weights that are not there, without making, reading or downloading any."""
+    """Refuse an unknown network or missing weights, without building, reading or downloading anything."""
     card = _card(name)
     if weights == "pretrained" and not (card and card.has_weights):
         raise UserError(
@@ -78,12 +78,12 @@ def check_backbone(name: str, weights: str | None) -> None:
 
 
 def _card(name: str) -> Any:
-    """What timm knows of a network's pretrained weights and input size; None where it knows nothing."""
+    """timm's configuration of a network's pretrained weights and input size; None where it has none."""
     if not timm.is_model(name):
         raise unknown_name("backbone", name, timm.list_models())
     try:
         return timm.models.get_pretrained_cfg(name)
-    except RuntimeError:  # the network exists, but not the tag after the dot
+    except RuntimeError:  # the network exists, its tag after the dot does not
         tagged = timm.list_models(f"{name.split('.')[0]}.*", include_tags=True)
         raise unknown_name("backbone", name, tagged) from None
 
@@ -113,8 +113,8 @@ def load_weights(net: nn.Module, path: Path) -> None:
             state = load_file(path)
         else:
             state = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as problem:  # any of a dozen kinds, all meaning the same to the user
-        # PyTorch's own words advise to load whatever a file holds, which may run programs hidden in it.
+    except Exception as problem:  # many kinds, which all mean the same to the user
+        # PyTorch's message advises weights_only=False, which may run code from the file.
         reason = f"{problem.strerror}." if isinstance(problem, OSError) and problem.strerror else NO_WEIGHTS
         raise UserError(f"{path} could not be read as weights.", reason) from problem
     for wrapper in ("state_dict", "model"):

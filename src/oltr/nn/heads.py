@@ -27,7 +27,7 @@ class Output(NamedTuple):
 
     @property
     def logits(self) -> Tensor:
-        """B×K."""
+        """B×K; a UserError where the head computed none."""
         if self.logits_or_none is None:
             raise UserError(
                 "This method's loss needs all logits of a batch at once.",

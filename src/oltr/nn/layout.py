@@ -1,4 +1,4 @@
-"""Feature maps as B×C×H×W, whatever layout a network uses inside."""
+"""Feature maps as B×C×H×W, whatever layout a network uses."""
 
 from __future__ import annotations
 

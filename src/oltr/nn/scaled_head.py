@@ -1,4 +1,4 @@
-"""A trained classifier of which only the length of each class's logit still learns."""
+"""A trained classifier with one learned scale per class."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from oltr.nn.heads import Head, Output
 
 
 class ScaledHead(Head):
-    """logits_c = s_c (w_c·v_direct + b_c), s from 1 on, w and b those of `classifier`: B×D → B×K, float32."""
+    """logits_c = s_c (w_c·v_direct + b_c), s starting at 1, w and b of `classifier`: B×D → B×K, float32."""
 
     weight: Tensor
     bias: Tensor
 
     def __init__(self, classifier: nn.Linear):
         super().__init__()
-        # Buffers, since a stage lets every parameter of the head learn or none.
+        # Buffers, since a stage trains all parameters of the head or none.
         self.register_buffer("weight", classifier.weight.detach().clone())
         self.register_buffer("bias", classifier.bias.detach().clone())
         self.scale = nn.Parameter(torch.ones_like(self.bias))
