@@ -1,8 +1,8 @@
-"""The whole method in plain PyTorch: two stages, a memory, and an honest look at the tail.
+"""The whole method in plain PyTorch: two stages, a memory, and accuracy by shot group.
 
 It draws the glyphs (100 known characters, long-tailed, and 40 unknown ones), trains a half-width ResNet-10
-on shuffled images (stage 1), then adds attention, memory, meta-embedding and a cosine classifier and goes on
-with class-aware batches (stage 2). No Lightning, no run folder, no resuming: read it from top to bottom.
+on shuffled images (stage 1), then adds attention, memory, meta-embedding and a cosine classifier and trains
+on class-aware batches (stage 2). No Lightning, no run folder, no resuming: read it from top to bottom.
 
 Test accuracy many / medium / few / overall, and open F at softmax 0.1 (one run, seed 0):
     after stage 1   92.3 / 82.9 / 50.6 / 73.0   F 0.685
@@ -10,7 +10,7 @@ Test accuracy many / medium / few / overall, and open F at softmax 0.1 (one run,
 in 249 s on one thread of a busy x86 CPU, torch 2.15. The second row has trained for longer than the first;
 for a comparison of methods under equal budgets see `oltr demo`.
 
-Run: python examples/02_minimal_loop.py            (--quick: a few steps on a small set, to see that it works)
+Run: python examples/02_minimal_loop.py            (--quick: a few steps on a small set, as a check)
 """
 
 import argparse
@@ -24,15 +24,9 @@ from torch.nn import functional as F
 from oltr.config import DataConfig
 from oltr.data.augment import Augment, draw_views
 from oltr.data.curate.glyphs import make_glyphs
-from oltr.losses.centroids import discriminative_centroids_loss
-from oltr.metrics.accuracy import group_means, per_class_accuracy
-from oltr.metrics.fmeasure import f_measure
-from oltr.metrics.shots import shot_groups
-from oltr.nn.attention import Attention
-from oltr.nn.backbone import Backbone
-from oltr.nn.classifier import CosineClassifier
-from oltr.nn.direct_feature import DirectFeature
-from oltr.nn.meta_embedding import MetaEmbedding
+from oltr.losses import DiscriminativeCentroidsLoss
+from oltr.metrics import OPEN, f_measure, group_means, per_class_accuracy, shot_groups
+from oltr.nn import Attention, Backbone, CosineClassifier, DirectFeature, MetaEmbedding
 from oltr.samplers import class_aware, shuffle
 
 parser = argparse.ArgumentParser()
@@ -42,7 +36,7 @@ EPOCHS, BATCH, SEED, THRESHOLD = ((1, 1) if quick else (24, 7)), 32, 0, 0.1
 torch.manual_seed(SEED)
 device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
-# Data: uint8 pictures and class numbers per split; −1 is "never seen in training".
+# Data: uint8 pictures and class numbers per split; OPEN (−1) is a class that is not in the training set.
 small = {"known": 12, "open_classes": 4, "largest": 120, "val_per_class": 2, "test_per_class": 5}
 glyphs = make_glyphs(seed=SEED, **(small if quick else {}))
 names = list(dict.fromkeys(glyphs.table["label"][glyphs.table["split"] == "train"]))
@@ -50,25 +44,22 @@ pixels, labels = {}, {}
 for split in ("train", "val", "test", "open"):
     rows = np.flatnonzero(glyphs.table["split"] == split)
     pixels[split] = torch.from_numpy(glyphs.images[rows]).permute(0, 3, 1, 2).to(device)
-    numbers = [names.index(name) if name in names else -1 for name in glyphs.table["label"].iloc[rows]]
+    numbers = [names.index(name) if name in names else OPEN for name in glyphs.table["label"].iloc[rows]]
     labels[split] = torch.tensor(numbers, device=device)
 counts = labels["train"].bincount().cpu().numpy()
-augment = Augment(
-    DataConfig(32, 32, crop="padded", flip=False, jitter=0.0, mean=(0.5, 0.5, 0.5), std=(0.25, 0.25, 0.25))
-)
+grey = {"mean": (0.5, 0.5, 0.5), "std": (0.25, 0.25, 0.25)}
+augment = Augment(DataConfig(32, 32, crop="padded", flip=False, jitter=0.0, **grey), device)
 
-# Stage 1 is backbone → direct feature → linear classifier; stage 2 puts the paper's boxes around them.
+# Stage 1 is backbone → direct feature → linear classifier; stage 2 adds the paper's boxes.
 backbone = Backbone("resnet10_half", image_size=32).to(device)
 channels, classes = backbone.channels, len(names)
-attention = Attention(channels, backbone.map_size, "modulated").to(device)
+attention = Attention(channels, backbone.map_size).to(device)
 direct_feature = DirectFeature(channels)
 linear = nn.Linear(channels, classes).to(device)
-meta = MetaEmbedding(
-    classes, channels, memory=True, selector=True, reachability=True,
-    coefficients="softmax", reachability_scale=10.0, constant_centroids=True,
-).to(device)  # fmt: skip
-cosine = CosineClassifier(channels, classes, scale=16.0, form="released").to(device)
+meta = MetaEmbedding(classes, channels).to(device)
+cosine = CosineClassifier(channels, classes).to(device)
 everything = nn.ModuleList([backbone, attention, linear, meta, cosine])
+centroid_loss = DiscriminativeCentroidsLoss()
 
 
 def forward(images, stage):
@@ -96,16 +87,13 @@ def train(stage, sampler, groups):
         everything.train()
         rng = np.random.default_rng([SEED, stage, epoch])
         order = sampler(labels["train"].cpu().numpy(), steps * BATCH, rng, images_per_class=4)
-        for batch in np.split(order, steps):
-            views = augment.train(pixels["train"][batch], draw_views(rng, BATCH))
+        for batch in torch.from_numpy(order).to(device).split(BATCH):
+            views = augment.train(pixels["train"][batch], draw_views(rng, BATCH).to(device))
             target = labels["train"][batch]
             logits, direct = forward(views, stage)
             loss = F.cross_entropy(logits, target)
-            if stage == 2:  # draws features to their own centroid, and centroids to their features
-                centroids = meta.memory.centroids
-                loss += discriminative_centroids_loss(
-                    direct, target, centroids, weight=0.01, repel=0.01, margin=10
-                )
+            if stage == 2:  # pulls features and their class's centroid together
+                loss += centroid_loss(direct, target, meta.memory.centroids)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -118,12 +106,12 @@ def train(stage, sampler, groups):
 
 
 def show(stage):
-    """Closed accuracy by shot group, and the open F-measure when unsure images are called unknown."""
+    """Closed accuracy by shot group, and the open F-measure when images below the threshold are rejected."""
     logits, unseen = apply("test", stage)[0], apply("open", stage)[0]
     accuracy = per_class_accuracy(logits.argmax(1).cpu(), labels["test"].cpu(), classes)
     means = group_means(accuracy, shot_groups(counts))
     probability, answer = torch.cat([logits, unseen]).softmax(dim=1).max(dim=1)
-    answer[probability < THRESHOLD] = -1
+    answer[probability < THRESHOLD] = OPEN
     truth = torch.cat([labels["test"], labels["open"]])
     words = [f"{name} {100 * value:.1f}" for name, value in means.items() if value is not None]
     print(f"after stage {stage}: {', '.join(words)}; open F {f_measure(answer, truth):.3f}")

@@ -1,11 +1,11 @@
 import pytest
 import torch
-import yaml
 
 from oltr.config import RunConfig, StageConfig
 from oltr.errors import UserError
 from oltr.methods import METHODS
-from oltr.recipes import HOME, load_recipe, merge, recipe_names, resolve, with_epochs
+from oltr.recipes import load_recipe, merge, recipe_names, resolve, with_epochs
+from oltr.training.configure import configure, recipe_config
 
 ROLES = {"backbone", "attention", "direct_feature", "classifier", "memory"}
 
@@ -61,7 +61,7 @@ PRINTED = {
 
 @pytest.mark.parametrize(("method", "numbers"), [("oltr", RELEASED), ("oltr-paper", PRINTED)])
 def test_the_released_and_the_printed_form_have_their_numbers(method, numbers):
-    settings = yaml.safe_load((HOME / "methods" / f"{method}.yaml").read_text(encoding="utf-8"))["settings"]
+    settings = METHODS[method].all_settings()
     assert {name: settings[name] for name in numbers} == numbers
 
 
@@ -84,7 +84,7 @@ def test_later_values_win(tmp_path):
           oltr: {stage2: {lr: 0.02, momentum: 0.5}, settings: {fc: 64, margin: 3}}
         """,
     )
-    config = resolve(
+    config = recipe_config(
         recipe, "oltr", {"stage2": {"momentum": 0.7}, "stage1": {"lr_milestones": {2: 0.5}}, "seed": 4}
     )
     assert config.stage1.momentum == StageConfig().momentum  # the defaults
@@ -93,17 +93,18 @@ def test_later_values_win(tmp_path):
         7,
         0.3,
     )  # the recipe
-    assert (config.stage2.sampler, config.stage2.images_per_class) == ("class-aware", 4)  # the method's file
+    assert config.stage2.sampler == "class-aware"  # the method's file
+    assert config.stage2.images_per_class == 9  # the recipe again
     assert (config.stage2.lr, config.settings["fc"], config.settings["margin"]) == (
         0.02,
         64,
         3,
     )  # recipe, of oltr
-    assert config.settings["logit_scale"] == 16.0
+    assert config.settings["logit_scale"] == 16.0  # the method's defaults
     assert (config.stage2.momentum, config.seed) == (0.7, 4)  # the command line
     assert config.stage1.lr_milestones == {2: 0.5}  # a table of drops is replaced whole
     plain = resolve(recipe, "plain")
-    assert (plain.stage2.lr, plain.stage2.sampler, plain.settings) == (0.2, "shuffle", {})
+    assert (plain.stage2.lr, plain.stage2.sampler, plain.settings) == (0.2, "balanced", {})
 
 
 def test_a_recipe_can_stand_on_another(tmp_path):
@@ -150,7 +151,7 @@ def test_unknown_names_get_a_suggestion(tmp_path):
     with pytest.raises(UserError, match=r"(?s)no recipe called 'glyph'.*did you mean glyphs"):
         resolve("glyph", "plain")
     with pytest.raises(UserError, match=r"(?s)no method called 'oltr-papr'.*did you mean oltr-paper"):
-        resolve("glyphs", "oltr-papr")
+        configure("glyphs", "oltr-papr")
     with pytest.raises(UserError, match=r"There is no file .*none\.yaml"):
         resolve(str(tmp_path / "none.yaml"), "plain")
 

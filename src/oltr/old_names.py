@@ -13,15 +13,19 @@ T = TypeVar("T")
 SETTINGS: dict[tuple[str, str], str | None] = {
     ("stage1", "drops"): "lr_milestones",
     ("stage2", "drops"): "lr_milestones",
+    ("settings", "attention_stage"): None,
 }
-VALUES: dict[tuple[str, str, str], str] = {
+VALUES: dict[tuple[str, str, str], Any] = {
     ("stage1", "sampler", "plain"): "shuffle",
     ("stage2", "sampler", "plain"): "shuffle",
     ("settings", "attention_form", "any"): "pointwise",
+    # YAML's strings, which run.yaml kept as they were.
+    ("settings", "within_weight", "5e-5"): 5e-5,
+    ("settings", "between_weight", "1e-4"): 1e-4,
 }
 # A setting that is gone may still be there with the value that changed nothing.
-HARMLESS: dict[tuple[str, str], Any] = {}
-WEIGHTS_GONE: tuple[str, ...] = ()
+HARMLESS: dict[tuple[str, str], Any] = {("settings", "attention_stage"): -1}
+WEIGHTS_GONE: tuple[str, ...] = ("head.train_counts",)
 
 
 def current_values(values: Mapping[str, Any]) -> dict[str, Any]:

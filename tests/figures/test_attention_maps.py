@@ -1,4 +1,4 @@
-"""Attention maps against the formula, at the last and at an earlier stage, and their picture."""
+"""Attention maps against the formula, and their picture."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from oltr.nn.network import Network, build_attention
 from oltr.runs.explain.attention_maps import attention_maps
 
 
-def network(kind: str, stage: int = -1, form: str = "pointwise") -> Network:
+def network(kind: str, form: str = "pointwise") -> Network:
     torch.manual_seed(0)
     backbone = Backbone("test_resnet", 64)
-    attention = build_attention(backbone, kind, form, stage, 64)
+    attention = build_attention(backbone, kind, form)
     if attention is not None and attention.self_attention is not None:
         torch.nn.init.normal_(attention.self_attention.out.weight, std=0.1)  # it starts at zero
     direct = DirectFeature(backbone.channels)
-    return Network(backbone, direct, LinearHead(direct.dims, 3), attention, stage).eval()
+    return Network(backbone, direct, LinearHead(direct.dims, 3), attention).eval()
 
 
 VIEWS = torch.randn(2, 3, 64, 64, generator=torch.Generator().manual_seed(1))
@@ -54,14 +54,6 @@ def test_maps_by_the_formula(form):
                 assert maps.spatial[image, row, column] == pytest.approx(share, rel=1e-4)
                 assert maps.modulated[image, row, column] == pytest.approx(share * length, rel=1e-4)
     np.testing.assert_allclose(maps.spatial.sum(axis=(1, 2)), 1, rtol=1e-5)
-
-
-def test_an_earlier_stage_has_its_own_larger_map():
-    net = network("modulated", stage=-2)
-    maps, last = attention_maps(net, VIEWS), network("modulated").backbone.map_size
-    assert maps.size[0] > last[0]
-    assert maps.modulated.shape == (2, *maps.size)
-    np.testing.assert_allclose(maps.modulated, maps.spatial * maps.self_attention, rtol=1e-4)
 
 
 def test_parts_that_are_switched_off_are_none():

@@ -86,10 +86,10 @@ def test_switches(settings, gone, formula):
     assert {found.boxes[name].absent for name in gone} == {"off in this run"}
 
 
-def test_attention_of_another_kind_inside_the_backbone():
-    network, found = schema(attention="self", attention_stage=-2, fc=7)
+def test_attention_of_another_kind():
+    network, found = schema(attention="self", fc=7)
     box = found.boxes["attention"]
-    assert box.title == "self-attention" and box.note == "inside the backbone, on 128×4×4"
+    assert box.title == "self-attention" and box.note == "f + SA(f)"
     assert box.shape == "256×2×2" and found.boxes["direct_feature"].shape == "7"
     assert found.boxes["direct_feature"].parameters == 256 * 7 + 7
     assert not network.backbone._forward_hooks  # nothing is left behind

@@ -3,9 +3,8 @@
 import torch
 
 from oltr.losses.class_weights import weighted_cross_entropy
-from oltr.losses.lifted import lifted_structure_loss
-from oltr.losses.range import between_classes, within_classes
-from oltr.losses.whole_batch import whole_batch
+from oltr.losses.lifted import LiftedStructureLoss
+from oltr.losses.range import RangeLoss
 from tests.helpers.processes import run_processes
 
 LABELS = torch.tensor([0, 1, 0, 2, 0, 2, 1, 1])  # pairs in both halves and across them
@@ -16,15 +15,15 @@ def weighted(features, labels):
 
 
 def lifted(features, labels):
-    return lifted_structure_loss(*whole_batch(features, labels), margin=1.0)
+    return LiftedStructureLoss()(features, labels)
 
 
 def within(features, labels):
-    return within_classes(*whole_batch(features, labels), largest=2)
+    return RangeLoss(within_weight=1.0).terms(features, labels)["within"]
 
 
 def between(features, labels):
-    return between_classes(*whole_batch(features, labels), margin=100.0)
+    return RangeLoss(between_weight=1.0).terms(features, labels)["between"]
 
 
 def of_my_part(rank, world):

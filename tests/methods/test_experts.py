@@ -10,7 +10,6 @@ from oltr.data.pack import open_pack
 from oltr.errors import UserError
 from oltr.methods import METHODS
 from oltr.methods.experts import divergence
-from oltr.nn import blocks
 from oltr.nn.backbone import Backbone
 from oltr.recipes import resolve
 from oltr.runs.evaluate_run import load_network
@@ -103,13 +102,6 @@ def test_the_second_stage_goes_on_and_only_equal_experts_share_the_first():
     assert len(stages) == 4 and make().first_stage == method.first_stage
     with pytest.raises(UserError, match=r"settings\.experts is 0"):
         make(experts=0)
-
-
-def test_too_many_classes_for_a_batch_are_told(monkeypatch):
-    method, network, images = example()
-    monkeypatch.setattr(blocks, "LARGEST", 10)
-    with pytest.raises(UserError, match="too many for that with 6 images"):
-        method.loss(1, network, network(images), LABELS)
 
 
 def test_a_compiler_takes_the_head_and_its_loss_in_one_graph():

@@ -1,4 +1,4 @@
-"""The focal method: its loss with the recipe's γ in both stages, and whose stage 1 it can share."""
+"""The focal method: its loss with the default γ in both stages, and whose stage 1 it can share."""
 
 import math
 
@@ -7,11 +7,9 @@ import torch
 
 from oltr.methods import METHODS
 from oltr.nn.heads import Output
-from oltr.recipes import resolve
 
 
-def make(**changes):
-    settings = resolve("glyphs", "focal").settings | changes
+def make(**settings):
     return METHODS["focal"](settings, torch.tensor([50, 9, 3]), image_size=32)
 
 

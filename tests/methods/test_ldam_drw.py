@@ -1,28 +1,17 @@
-"""LDAM-DRW: a cosine classifier, margins in both stages, weights in the second, and a run of one stage."""
+"""LDAM-DRW: a cosine classifier, margins in both stages, and weights in the second."""
 
 import math
 
 import pytest
 import torch
-from safetensors.torch import load_file
 
-from oltr.console import Console
-from oltr.data.pack import open_pack
 from oltr.methods import METHODS
 from oltr.nn.backbone import Backbone
-from oltr.nn.class_counts import counts_of
-from oltr.recipes import resolve
-from oltr.runs.evaluate_run import load_network
-from oltr.training.fit import fit
-from oltr.training.options import FitOptions
-from oltr.training.run_folder import RunFolder
-from tests.helpers.tiny import tiny_config
 
 COUNTS, LABELS = [625, 81, 16], [0, 2, 1, 0]
 
 
-def make(**changes):
-    settings = resolve("glyphs", "ldam-drw").settings | changes
+def make(**settings):
     return METHODS["ldam-drw"](settings, torch.tensor(COUNTS), image_size=32)
 
 
@@ -59,13 +48,3 @@ def test_stage_1_is_shared_where_scale_and_margin_are_equal():
     assert make().first_stage == make(beta=0.99).first_stage
     names = {make().first_stage, make(scale=20.0).first_stage, make(margin=0.3).first_stage, "plain"}
     assert len(names) == 4
-
-
-def test_a_run_of_one_stage_keeps_its_counts(pack, tmp_path):
-    config = tiny_config("ldam-drw", epochs=(1, 1), stage2=None)
-    manifest = open_pack(pack).manifest
-    fit(config, manifest, tmp_path / "run", Console(quiet=True), FitOptions())
-    folder = RunFolder(tmp_path / "run")
-    counts = manifest.train_counts().tolist()
-    assert load_file(folder.model)["head.train_counts"].tolist() == counts
-    assert counts_of(load_network(folder)).tolist() == counts

@@ -1,5 +1,6 @@
-"""Every registered method is introduced, has its numbers and is tested; what lacks is listed."""
+"""Every registered method is introduced, has default settings and is tested; what lacks is listed."""
 
+from dataclasses import MISSING, dataclass
 from pathlib import Path
 
 import yaml
@@ -20,21 +21,18 @@ def missing(name, method, recipes=HOME / "methods", tests=TESTS):
         found += [f"info.{part}" for part in ("title", "summary", "paper") if not getattr(info, part)]
         if str(info.year) not in info.paper:
             found.append("its year in info.paper")
-    if not (recipes / f"{name}.yaml").is_file():
-        found.append(f"recipes/methods/{name}.yaml")
-    elif (settings := _settings(recipes / f"{name}.yaml")) != (wanted := _fields(method)):
-        found.append(f"settings {sorted(wanted ^ settings)} in one of Settings and its recipe")
+    fields = method.Settings.__dataclass_fields__.values()
+    found += [
+        f"a default of settings.{field.name}"
+        for field in fields
+        if field.default is field.default_factory is MISSING
+    ]
+    if (recipe := recipes / f"{name}.yaml").is_file():
+        unknown = set(yaml.safe_load(recipe.read_text(encoding="utf-8"))) - {"stage1", "stage2"}
+        found += [f"a place for {key} of its recipe" for key in sorted(unknown)]
     if not any(f'"{name}"' in file.read_text(encoding="utf-8") for file in tests.glob("test_*.py")):
         found.append(f'a test that names "{name}"')
     return [f"{name} lacks {thing}" for thing in found]
-
-
-def _settings(recipe):
-    return set(yaml.safe_load(recipe.read_text(encoding="utf-8")).get("settings", {}))
-
-
-def _fields(method):
-    return set(method.Settings.__dataclass_fields__)
 
 
 def test_no_method_lacks_its_info_its_recipe_or_its_test():
@@ -43,8 +41,13 @@ def test_no_method_lacks_its_info_its_recipe_or_its_test():
 
 
 def test_what_a_method_lacks_is_listed(tmp_path):
+    @dataclass
+    class Numbers:
+        required: float
+        given: int = 3
+
     class Bare:
-        pass
+        Settings = Numbers
 
     class Undated(METHODS["plain"]):
         info = MethodInfo(title="", summary="of", paper="someone, somewhere", year=2001)
@@ -53,13 +56,13 @@ def test_what_a_method_lacks_is_listed(tmp_path):
     (tmp_path / "test_it.py").write_text('METHODS["undated"]', encoding="utf-8")
     assert missing("bare", Bare, tmp_path, tmp_path) == [
         "bare lacks info",
-        "bare lacks recipes/methods/bare.yaml",
+        "bare lacks a default of settings.required",
         'bare lacks a test that names "bare"',
     ]
     assert missing("undated", Undated, tmp_path, tmp_path) == [
         "undated lacks info.title",
         "undated lacks its year in info.paper",
-        "undated lacks settings ['extra'] in one of Settings and its recipe",
+        "undated lacks a place for settings of its recipe",
     ]
 
 

@@ -20,7 +20,7 @@ from oltr.training.run_folder import RunFolder
 from tests.helpers.tiny import tiny_config
 
 CLASSES, DIMS = 5, 256
-TAUS = resolve("glyphs", "tau-norm").settings["taus"]
+TAUS = METHODS["tau-norm"].all_settings()["taus"]
 
 
 def example(seed=0, images=40, classes=(0, 1, 2, 3, 4), dims=8):

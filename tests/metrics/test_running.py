@@ -5,8 +5,9 @@ import pytest
 import torch
 
 from oltr.metrics.accuracy import group_means, per_class_accuracy
+from oltr.metrics.detection import auroc
 from oltr.metrics.fmeasure import f_measure
-from oltr.metrics.running import OpenF, ShotAccuracy
+from oltr.metrics.running import OpenF, OpenSetAUROC, ShotAccuracy
 from oltr.metrics.shots import shot_groups
 
 COUNTS = [300, 101, 100, 60, 19, 1]
@@ -71,3 +72,18 @@ def test_an_empty_group_is_nan():
 def test_states_sum_across_processes():
     for metric in (ShotAccuracy(COUNTS), OpenF(0.1)):
         assert {reduction.__name__ for reduction in metric._reductions.values()} == {"dim_zero_sum"}
+
+
+def test_the_auroc_of_batches_and_merged_copies_is_that_of_all_scores():
+    metrics, seen = [], []
+    for seed in (0, 100):
+        metrics.append(OpenSetAUROC())
+        for logits, labels in batches(seed):
+            scores = -logits.amax(dim=1)
+            metrics[-1].update(scores, labels)
+            seen.append((scores, labels))
+    metrics[0].merge_state(metrics[1])
+    scores, labels = joined(seen)
+    expected = auroc(scores[labels != -1], scores[labels == -1])
+    assert metrics[0].compute().item() == pytest.approx(expected, abs=1e-6)
+    assert {reduction.__name__ for reduction in metrics[0]._reductions.values()} == {"dim_zero_cat"}

@@ -3,8 +3,6 @@ import math
 import pytest
 import torch
 
-from oltr.errors import UserError
-from oltr.nn import blocks
 from oltr.nn.cosine_head import CosineHead
 
 
@@ -35,11 +33,3 @@ def test_a_feature_of_zeros_has_logits_of_zero_and_no_gradient_that_is_no_number
     head.cross_entropy(output, torch.tensor([0, 1])).backward()
     assert torch.equal(output.logits, torch.zeros(2, 3))
     assert torch.isfinite(direct.grad).all() and torch.isfinite(head.classifier.weight.grad).all()
-
-
-def test_in_training_too_many_classes_leave_no_logits(monkeypatch):
-    monkeypatch.setattr(blocks, "LARGEST", 5)
-    head, direct = CosineHead(4, 3, scale=30.0), torch.randn(2, 4)
-    with pytest.raises(UserError, match="needs all logits"):
-        _ = head.train()(direct).all_logits
-    assert head.eval()(direct).logits.shape == (2, 3)

@@ -91,5 +91,5 @@ def test_a_backbone_that_has_no_room_for_experts_is_told(name):
 def test_a_last_stage_without_layers_is_told(stages):
     backbone = Backbone("resnet32_cifar", 32)
     backbone.net.feature_info = stages
-    with pytest.raises(UserError, match="names no last stage"):
+    with pytest.raises(UserError, match="no named last stage"):
         give_experts(backbone, EXPERTS, 32)

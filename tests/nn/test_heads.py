@@ -41,7 +41,7 @@ def example(make):
 def test_with_few_classes_there_are_logits_and_their_cross_entropy(make):
     head, direct = example(make)
     output = head.train()(direct)
-    assert output.logits.shape == (5, CLASSES) and output.all_logits is output.logits
+    assert output.logits.shape == (5, CLASSES)
     expected = F.cross_entropy(output.logits, LABELS)
     assert head.cross_entropy(output, LABELS).item() == pytest.approx(expected.item(), rel=1e-5)
 
@@ -58,7 +58,7 @@ def test_with_too_many_classes_there_is_the_same_cross_entropy_without_logits(ma
     expected = torch.autograd.grad(whole, inputs)
     monkeypatch.setattr(blocks, "LARGEST", size * 5)
     output = head(direct)
-    assert output.logits is None
+    assert output.logits_or_none is None
     found = head.cross_entropy(output, LABELS)
     torch.testing.assert_close(found, whole)
     for a, b in zip(torch.autograd.grad(found, inputs), expected, strict=True):
@@ -79,6 +79,6 @@ def test_in_evaluation_there_are_always_logits(make, monkeypatch):
 
 def test_a_loss_that_needs_all_logits_is_told_why_there_are_none():
     with pytest.raises(
-        UserError, match=r"needs all logits.*\n.*too many for that with 5 images.*\n.*batch_size"
+        UserError, match=r"needs all logits.*\n.*too many classes .* with 5 images.*\n.*batch_size"
     ):
-        Output(None, torch.zeros(5, DIMS)).all_logits  # noqa: B018
+        Output(None, torch.zeros(5, DIMS)).logits  # noqa: B018

@@ -1,10 +1,8 @@
 import copy
-import warnings
 
 import pytest
 import torch
 
-from oltr.nn.attention import Attention
 from oltr.nn.backbone import Backbone
 from oltr.nn.classifier import CosineClassifier
 from oltr.nn.direct_feature import DirectFeature
@@ -23,12 +21,12 @@ def meta_head(dims, classes=5):
     return MetaEmbeddingHead(meta, CosineClassifier(dims, classes, 16.0, "released"))
 
 
-def network(name="resnet10_half", size=32, stage=-1, kind="modulated", fc=None, head=meta_head):
+def network(name="resnet10_half", size=32, kind="modulated", fc=None, head=meta_head):
     torch.manual_seed(0)
     backbone = Backbone(name, size)
-    attention = build_attention(backbone, kind, "pointwise", stage, size)
+    attention = build_attention(backbone, kind)
     direct_feature = DirectFeature(backbone.channels, fc)
-    return Network(backbone, direct_feature, head(direct_feature.dims), attention, stage)
+    return Network(backbone, direct_feature, head(direct_feature.dims), attention)
 
 
 def wake(attention):
@@ -50,23 +48,18 @@ def test_the_boxes_follow_each_other_in_the_papers_order():
 
 
 @pytest.mark.parametrize(
-    ("name", "size", "stage"),
+    ("name", "size"),
     [
-        ("resnet10_half", 32, -1),
-        ("resnet10_half", 32, 0),
-        ("resnet10_half", 32, 2),
-        ("resnet32_cifar", 32, -2),
-        ("test_vit", 64, 1),
-        ("test_mambaout", 64, 1),
-        ("test_convnext", 64, 2),
+        ("resnet10_half", 32),
+        ("test_vit", 64),
+        ("test_mambaout", 64),
+        ("test_convnext", 64),
     ],
 )
-def test_attention_after_any_stage_changes_the_output_and_trains(name, size, stage):
-    net = network(name, size, stage, head=lambda dims: LinearHead(dims, 5)).eval()
+def test_attention_changes_the_output_of_any_layout_and_trains(name, size):
+    net = network(name, size, head=lambda dims: LinearHead(dims, 5)).eval()
     images = torch.randn(2, 3, size, size)
-    plain = Network(copy.deepcopy(net.backbone), net.direct_feature, net.head)
-    for module in plain.backbone.modules():
-        module._forward_hooks.clear()
+    plain = Network(net.backbone, net.direct_feature, net.head)
     torch.testing.assert_close(net(images).logits, plain(images).logits)  # it starts as the identity
     wake(net.attention)
     assert not torch.allclose(net(images).logits, plain(images).logits, atol=1e-4)
@@ -75,21 +68,8 @@ def test_attention_after_any_stage_changes_the_output_and_trains(name, size, sta
     assert net.attention.spatial.score.weight.grad.abs().sum() > 0
 
 
-def test_attention_inside_the_backbone_equals_doing_it_by_hand():
-    net = network("resnet32_cifar", 32, stage=0, head=lambda dims: LinearHead(dims, 5)).eval()
-    wake(net.attention)
-    body, images = net.backbone.net, torch.randn(2, 3, 32, 32)
-    with torch.no_grad():
-        by_hand = torch.relu(body.bn1(body.conv1(images)))
-        for block in body.layer1:
-            by_hand = block(by_hand)
-        by_hand = net.attention(by_hand)
-        by_hand = body.layer3(body.layer2(by_hand))
-        torch.testing.assert_close(net(images).direct_feature, by_hand.mean(dim=(2, 3)))
-
-
 def test_a_copy_attends_with_its_own_weights():
-    net = network(stage=1).eval()
+    net = network().eval()
     images = torch.randn(2, 3, 32, 32)
     before = net(images).logits
     twin = copy.deepcopy(net)
@@ -98,9 +78,8 @@ def test_a_copy_attends_with_its_own_weights():
     assert not torch.allclose(net(images).logits, before)
 
 
-@pytest.mark.parametrize("stage", [-1, 1])
-def test_roles_cover_every_parameter_once(stage):
-    net = network(stage=stage, fc=16)
+def test_roles_cover_every_parameter_once():
+    net = network(fc=16)
     roles = list(net.roles())
     assert sorted(id(p) for _, p in roles) == sorted(id(p) for p in net.parameters())
     by_role = {}
@@ -141,22 +120,17 @@ def test_under_bfloat16_the_head_works_in_float32():
     assert torch.equal(output.logits, exact.logits)
 
 
-def test_attention_is_sized_for_its_stage():
+def test_attention_is_sized_for_the_map():
     backbone = Backbone("resnet10_half", 32)
-    last = build_attention(backbone, "modulated", "released", -1, 32)
-    assert last.spatial.score.weight.shape == (4, 4 * 256)
-    earlier = build_attention(backbone, "modulated", "released", 1, 32)
-    assert earlier.spatial.score.weight.shape == (256, 256 * 32)
-    assert build_attention(backbone, "none", "pointwise", -1, 32) is None
+    attention = build_attention(backbone, "modulated", "released")
+    assert attention.spatial.score.weight.shape == (4, 4 * 256)
+    assert build_attention(backbone, "none") is None
 
 
 def test_without_a_map_attention_is_off_and_said():
     backbone = Backbone("test_convnext", 32)
     with pytest.warns(UserWarning, match="attention is off"):
-        assert build_attention(backbone, "modulated", "pointwise", -1, 32) is None
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert isinstance(build_attention(backbone, "modulated", "pointwise", 0, 32), Attention)
+        assert build_attention(backbone) is None
 
 
 def test_embed_is_the_direct_feature_without_the_head():

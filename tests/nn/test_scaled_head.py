@@ -1,9 +1,7 @@
 import pytest
 import torch
 from torch import nn
-from torch.nn import functional as F
 
-from oltr.nn import blocks
 from oltr.nn.scaled_head import ScaledHead
 
 CLASSES, DIMS = 11, 4
@@ -38,18 +36,3 @@ def test_it_starts_as_the_classifier_and_only_the_scales_learn():
     with torch.no_grad():
         classifier.weight.zero_()
     assert head.weight.abs().sum() > 0  # its own copy
-
-
-@pytest.mark.parametrize("size", [1, 4, 10])  # classes in a block
-def test_with_too_many_classes_there_is_the_same_cross_entropy_without_logits(size, monkeypatch):
-    head, direct = example()
-    whole = F.cross_entropy(head.train()(direct).logits, LABELS)
-    expected = torch.autograd.grad(whole, [direct, head.scale])
-    monkeypatch.setattr(blocks, "LARGEST", size * 5)
-    output = head(direct)
-    assert output.logits is None
-    found = head.cross_entropy(output, LABELS)
-    torch.testing.assert_close(found, whole)
-    for a, b in zip(torch.autograd.grad(found, [direct, head.scale]), expected, strict=True):
-        torch.testing.assert_close(a, b)
-    assert head.eval()(direct).logits.shape == (5, CLASSES)

@@ -2,8 +2,19 @@ from collections import Counter
 
 import numpy as np
 import pytest
+import torch
+from torch.utils.data import DataLoader, TensorDataset
 
-from oltr.samplers import SAMPLERS, balanced, class_aware, generator, shuffle
+from oltr.samplers import (
+    SAMPLERS,
+    BalancedSampler,
+    ClassAwareSampler,
+    ShuffleSampler,
+    balanced,
+    class_aware,
+    generator,
+    shuffle,
+)
 
 LONG_TAIL = np.repeat(np.arange(5), [40, 17, 6, 3, 1])
 SHUFFLED = np.random.default_rng(0).permutation(LONG_TAIL)
@@ -40,7 +51,7 @@ def test_an_unknown_sampler_gets_a_suggestion():
         SAMPLERS["class_aware"]
 
 
-def test_plain_shows_each_image_once():
+def test_shuffle_shows_each_image_once():
     order = shuffle(SHUFFLED, len(SHUFFLED), generator(0))
     assert sorted(order) == list(range(len(SHUFFLED)))
     assert order.tolist() != list(range(len(SHUFFLED)))
@@ -97,3 +108,49 @@ def test_classes_without_images_are_passed_over():
     for name in ("balanced", "class-aware"):
         order = SAMPLERS[name](labels, 30, generator(0), 2)
         assert set(labels[order].tolist()) == {0, 3, 7}
+
+
+CLASSES = {"shuffle": ShuffleSampler, "balanced": BalancedSampler, "class-aware": ClassAwareSampler}
+
+
+@pytest.mark.parametrize("name", CLASSES)
+@pytest.mark.parametrize("kind", [list, np.asarray, torch.as_tensor])
+def test_a_sampler_gives_the_order_of_its_function_and_of_no_other_epoch(name, kind):
+    sampler = CLASSES[name](kind(SHUFFLED.tolist()), length=60, seed=3)
+    assert isinstance(sampler, torch.utils.data.Sampler) and len(sampler) == 60
+    orders = []
+    for epoch in (0, 1, 0):
+        sampler.set_epoch(epoch)
+        orders.append(list(sampler))
+        assert orders[-1] == SAMPLERS[name](SHUFFLED, 60, generator(3, epoch), 4).tolist()
+        assert orders[-1] == list(sampler)
+    assert orders[0] == orders[2] != orders[1]
+    assert all(type(number) is int for number in orders[0])
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_an_epoch_is_as_long_as_the_training_set_unless_told(name):
+    sampler = CLASSES[name](SHUFFLED)
+    assert len(sampler) == len(list(sampler)) == len(SHUFFLED)
+
+
+def test_a_shuffled_epoch_is_never_longer_than_the_set():
+    sampler = ShuffleSampler(SHUFFLED, length=1000)
+    assert len(sampler) == len(list(sampler)) == len(SHUFFLED)
+
+
+def test_a_data_loader_gets_the_promised_classes():
+    images, labels = torch.arange(len(SHUFFLED)), torch.from_numpy(SHUFFLED)
+    sampler = ClassAwareSampler(labels, images_per_class=3, length=60, seed=1)
+    loader = DataLoader(TensorDataset(images, labels), batch_size=15, sampler=sampler)
+    assert len(loader) == 4
+    epochs = []
+    for epoch in (0, 1):
+        sampler.set_epoch(epoch)
+        batches = list(loader)
+        for _, found in batches:  # five classes of three images make a batch
+            assert Counter(found.tolist()) == dict.fromkeys(range(5), 3)
+        epochs.append(torch.cat([numbers for numbers, _ in batches]).tolist())
+    assert epochs[0] != epochs[1]
+    sampler.set_epoch(0)
+    assert torch.cat([numbers for numbers, _ in loader]).tolist() == epochs[0]

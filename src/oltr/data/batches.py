@@ -1,4 +1,4 @@
-"""Batches of open images on their way to the network, in a seeded order."""
+"""Training and evaluation batches on the device, in a seeded order."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from oltr.distributed import rank, world_size
 from oltr.errors import UserError
 from oltr.samplers import SAMPLERS, generator
 
-# Steps whose labels and draws go to the device together: one copy instead of many; few at first, so that the
-# device has work while the others are drawn.
+# Steps whose labels and draws are copied to the device together; few at first, so that the device has work
+# while the others are drawn.
 AT_FIRST, AT_A_TIME = 4, 256
 
 
 class TrainBatch(NamedTuple):
-    """Images as they are stored (uint8 B×3×S×S), the draws that decide their views (B×16), labels (B)."""
+    """Stored images (uint8 B×3×S×S), the random draws of their augmentation (B×16), labels (B)."""
 
     pixels: Tensor
     draws: Tensor
@@ -30,7 +30,7 @@ class TrainBatch(NamedTuple):
 
 
 class TrainBatches:
-    """One epoch of batches on the device; of each batch every process has its part."""
+    """One epoch of batches on the device; every process has its part of each batch."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class TrainBatches:
         mine = self.order().reshape(len(self), self.batch)[:, part]
         pixels = self.images.batches(mine, self.device, self.workers)
         for steps in _parts(len(self)):
-            # An image gets the same view however many processes share the batch: all make all draws.
+            # All processes make all draws: the views do not depend on how many share the batch.
             draws = torch.stack(
                 [draw_views(generator(*self.key, step), self.batch)[part] for step in steps]
             ).to(self.device)
@@ -70,7 +70,7 @@ class TrainBatches:
 
 
 def _parts(steps: int) -> Iterator[range]:
-    """The numbers of so many steps, the first few apart."""
+    """Ranges of steps, the first one short."""
     start, end = 0, min(AT_FIRST, steps)
     while start < steps:
         yield range(start, end)
@@ -109,12 +109,12 @@ class EvalBatches:
 
 
 def evaluation_batch(image_size: int, device: torch.device) -> int:
-    """Images of an evaluation batch: on a GPU as many small ones as keep it busy."""
+    """Images per evaluation batch: more on a GPU, in which small images would leave it idle."""
     return 256 if device.type == "cpu" else max(256, min(2**24 // image_size**2, 4096))
 
 
 def batch_size(stage: StageConfig, images: int) -> int:
-    """The stage's batch, or less where the training set is smaller; a multiple of the number of processes."""
+    """The stage's batch size, at most the training set's; a multiple of the number of processes."""
     size = min(stage.batch_size, images) // world_size() * world_size()
     if size < 1:
         raise UserError(f"{images} training images are too few for {world_size()} processes.")

@@ -59,14 +59,14 @@ def method_schema(network: Network, method: str, backbone: str, image_size: int)
         output = network(torch.zeros(1, 3, image_size, image_size, device=device))
     head, attention = network.head, network.attention
     meta = head.meta if isinstance(head, MetaEmbeddingHead) else None
-    width, classes = f"{output.direct_feature.shape[1]:,}", f"{output.all_logits.shape[1]:,}"
+    width, classes = f"{output.direct_feature.shape[1]:,}", f"{output.logits.shape[1]:,}"
     fc = network.direct_feature.fc
     boxes = {
         "images": Box("image", "", f"3×{image_size}×{image_size}", 0),
         "backbone": Box("backbone", backbone, seen["backbone"], _count(network.backbone)),
         "attention": Box(
             _attention_title(attention),
-            _attention_note(network, seen),
+            _attention_note(attention),
             seen["backbone"],
             _count(attention),
             _absent(attention, meta, method),
@@ -145,15 +145,13 @@ def _attention_title(attention: Attention | None) -> str:
     return "spatial attention" if attention.self_attention is None else "self-attention"
 
 
-def _attention_note(network: Network, seen: dict[str, str]) -> str:
-    if network.attention is not None and not network.attention_last:
-        return f"inside the backbone, on {seen['attention']}"
+def _attention_note(attention: Attention | None) -> str:
     titles = {
         "modulated attention": "f + MA(f) ⊗ SA(f)",
         "spatial attention": "f + MA(f) ⊗ f",
         "self-attention": "f + SA(f)",
     }
-    return titles[_attention_title(network.attention)]
+    return titles[_attention_title(attention)]
 
 
 def _count(module: nn.Module | None) -> int:
@@ -162,19 +160,14 @@ def _count(module: nn.Module | None) -> int:
 
 @contextmanager
 def _shapes(network: Network) -> Iterator[dict[str, str]]:
-    """What leaves backbone and attention while the block runs, in words."""
+    """The shape of the backbone's map while the block runs, as text."""
     seen: dict[str, str] = {}
 
-    def watch(name: str, module: nn.Module) -> torch.utils.hooks.RemovableHandle:
-        def note(module: nn.Module, inputs: tuple[Tensor, ...], result: Tensor) -> None:
-            seen[name] = "×".join(f"{size:,}" for size in result.shape[1:])
+    def note(module: nn.Module, inputs: tuple[Tensor, ...], result: Tensor) -> None:
+        seen["backbone"] = "×".join(f"{size:,}" for size in result.shape[1:])
 
-        return module.register_forward_hook(note)
-
-    parts = {"backbone": network.backbone, "attention": network.attention}
-    hooks = [watch(name, module) for name, module in parts.items() if module is not None]
+    hook = network.backbone.register_forward_hook(note)
     try:
         yield seen
     finally:
-        for hook in hooks:
-            hook.remove()
+        hook.remove()

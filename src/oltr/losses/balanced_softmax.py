@@ -1,11 +1,27 @@
-"""Balanced softmax, which is logit adjustment: the training set's imbalance is said to the loss."""
+"""Balanced softmax, also called logit adjustment: the class frequencies are added to the logits."""
 
 from __future__ import annotations
 
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
+from oltr.losses.class_counts import Counts, as_counts
 
-def balanced_softmax_loss(logits: Tensor, labels: Tensor, counts: Tensor) -> Tensor:
-    """Mean over the batch of −log(n_y exp z_y / Σ_c n_c exp z_c), z the logits: B×K, B, K → a scalar."""
-    return F.cross_entropy(logits + counts.log(), labels)
+
+def balanced_softmax_loss(logits: Tensor, labels: Tensor, counts: Tensor, *, tau: float = 1.0) -> Tensor:
+    """Mean over the batch of −log(n_y^τ exp z_y / Σ_c n_c^τ exp z_c), z the logits: B×K, B, K → a scalar."""
+    return F.cross_entropy(logits + tau * counts.log(), labels)
+
+
+class BalancedSoftmaxLoss(nn.Module):
+    """Cross-entropy of logits + τ log n_c, n_c the training images of class c; predict with logits alone."""
+
+    counts: Tensor
+
+    def __init__(self, counts: Counts, tau: float = 1.0):
+        super().__init__()
+        self.tau = tau
+        self.register_buffer("counts", as_counts(counts))
+
+    def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
+        return balanced_softmax_loss(logits, labels, self.counts, tau=self.tau)

@@ -1,11 +1,11 @@
-"""The released loss that pulls features and centroids together and pushes others apart."""
+"""The released centroid loss: features near the own class's centroid, far from the others."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from oltr.distributed import gather_over_ranks, sum_over_ranks, world_size
@@ -22,13 +22,27 @@ def discriminative_centroids_loss(
     The features' gradient is that of the formula. The centroids' gradient from the first part is
     Σ(c − x) / ((1 + n_j) B), n_j the images of class j in the batch, and it does *not* carry `weight`:
     with it the centroids would hardly move at the released learning rate. Batch sums are over all
-    processes, so the hinge opens on all of them or on none.
+    processes, so the hinge is active in all of them or in none.
     """
     return _DiscriminativeCentroids.apply(direct, labels, centroids, weight, repel, margin)
 
 
+class DiscriminativeCentroidsLoss(nn.Module):
+    """The released centroid loss, its defaults the released numbers."""
+
+    def __init__(self, weight: float = 0.01, repel: float = 0.01, margin: float = 10.0):
+        super().__init__()
+        self.weight, self.repel, self.margin = weight, repel, margin
+
+    def forward(self, features: Tensor, labels: Tensor, centroids: Tensor) -> Tensor:
+        """Direct features (B×D), labels (B) and centroids (K×D) → a scalar."""
+        return discriminative_centroids_loss(
+            features, labels, centroids, weight=self.weight, repel=self.repel, margin=self.margin
+        )
+
+
 class _DiscriminativeCentroids(torch.autograd.Function):
-    """No distances are made: (1/K) Σ_i ‖x − c_i‖² = ‖x − μ‖² + (1/K) Σ_i ‖c_i‖² − ‖μ‖², μ = (1/K) Σ_i c_i."""
+    """Computes no distances: (1/K) Σ_i ‖x − c_i‖² = ‖x − μ‖² + (1/K) Σ_i ‖c_i‖² − ‖μ‖², μ = (1/K) Σ_i c_i."""
 
     @staticmethod
     def forward(
@@ -54,8 +68,8 @@ class _DiscriminativeCentroids(torch.autograd.Function):
         push = 2 * ctx.weight * ctx.repel / batch * gradient * is_open
         to_x = (ctx.weight / batch * gradient + push / num_classes) * from_own - push * from_middle
 
-        # push/K · Σ_b (x − c) for all classes in one pass; then, for the few in the batch, the pull, and the
-        # push back that their own images have no part in.
+        # push/K · Σ_b (x − c) for all classes in one pass; then, for the classes in the batch, the pull, and
+        # the push of their own images taken back.
         push = push / num_classes
         to_centroids = torch.addcmul(push * x.sum(dim=0), centroids, -batch * push)
         strength = gradient / (batch * (1 + images_of_class)) + push

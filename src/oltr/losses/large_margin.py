@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from oltr.nn.blocks import class_blocks
@@ -15,14 +15,26 @@ from oltr.nn.memory import NEAREST_POSSIBLE, squared_distances
 
 def large_margin_loss(meta: Tensor, labels: Tensor, centroids: Tensor, *, margin: float) -> Tensor:
     """The paper's L_LM, mean over the batch: max(0, ‖v_meta − c_y‖ − Σ_{i≠y} ‖v_meta − c_i‖ + margin)."""
-    # The matrix product is too rough for the one distance that is meant to shrink to nothing.
+    # The matrix product is too inexact for the one distance that shrinks towards zero.
     own = (meta - take_rows(centroids, labels)).square().sum(dim=1).clamp(min=NEAREST_POSSIBLE**2).sqrt()
     others = _DistancesToOthers.apply(meta, labels, centroids)
     return (own - others + margin).clamp(min=0).mean()
 
 
+class LargeMarginLoss(nn.Module):
+    """The paper's L_LM on meta-embeddings; without a weight (the paper's λ is 0.1)."""
+
+    def __init__(self, margin: float = 5.0):
+        super().__init__()
+        self.margin = margin
+
+    def forward(self, features: Tensor, labels: Tensor, centroids: Tensor) -> Tensor:
+        """Embeddings (B×D), labels (B) and centroids (K×D) → a scalar."""
+        return large_margin_loss(features, labels, centroids, margin=self.margin)
+
+
 class _DistancesToOthers(torch.autograd.Function):
-    """Σ_{i≠y} ‖x − c_i‖: B×D, B, K×D → B, its backward pass from the distances made again."""
+    """Σ_{i≠y} ‖x − c_i‖: B×D, B, K×D → B; the backward pass recomputes the distances."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, labels: Tensor, centroids: Tensor) -> Tensor:
@@ -43,7 +55,7 @@ class _DistancesToOthers(torch.autograd.Function):
                 c, squares = centroids[block], squared_distances(x, centroids[block])
                 silent = _own(labels, block) | (squares <= NEAREST_POSSIBLE**2)
                 slope = squares.masked_fill_(silent, torch.inf).rsqrt_().mul_(gradient[:, None])
-                # Σ slope (x − c), a sum at a time.
+                # Σ slope (x − c), as two sums.
                 to_x.addmm_(slope, c, alpha=-1).addcmul_(x, slope.sum(dim=1, keepdim=True))
                 to_centroids[block].addmm_(slope.T, x, beta=0, alpha=-1)
                 to_centroids[block].addcmul_(c, slope.sum(dim=0)[:, None])
@@ -51,5 +63,5 @@ class _DistancesToOthers(torch.autograd.Function):
 
 
 def _own(labels: Tensor, block: slice) -> Tensor:
-    """Where a class of the block is the image's own: B → B×n."""
+    """Whether a class of the block is the image's own: B → B×n."""
     return labels[:, None] == torch.arange(block.start, block.stop, device=labels.device)

@@ -1,23 +1,24 @@
-"""A softmax that knows how long-tailed its training set is."""
+"""Balanced softmax in both stages."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from torch import Tensor
 
-from oltr.losses.balanced_softmax import balanced_softmax_loss
+from oltr.losses.balanced_softmax import BalancedSoftmaxLoss
 from oltr.methods.base import METHODS, Method, MethodInfo
-from oltr.nn.backbone import Backbone
-from oltr.nn.class_counts import counts_of, keep_counts
 from oltr.nn.network import Network, Output
 
 
 @METHODS.register("balanced-softmax")
 class BalancedSoftmax(Method):
-    """The plain model with log n_c added to the logits in the loss; what is evaluated are the bare logits."""
+    """The plain model with log n_c added to the logits in the loss; evaluated with the bare logits."""
 
     info = MethodInfo(
         title="Balanced softmax",
-        summary="Logits learn beside the classes' frequencies, and are used without them",
+        summary="Log class frequencies are added to the logits in training, and left out in evaluation",
         paper="Ren et al., Balanced Meta-Softmax for Long-Tailed Visual Recognition, NeurIPS 2020 "
         "(the same loss: Menon et al., Long-Tail Learning via Logit Adjustment, ICLR 2021)",
         year=2020,
@@ -25,9 +26,9 @@ class BalancedSoftmax(Method):
     )
     first_stage = "balanced-softmax"
 
-    def build_stage1(self, backbone: Backbone) -> Network:
-        return keep_counts(super().build_stage1(backbone), self.train_counts)
+    def __init__(self, settings: Mapping[str, Any], train_counts: Tensor, image_size: int):
+        super().__init__(settings, train_counts, image_size)
+        self.balanced_softmax = BalancedSoftmaxLoss(train_counts)
 
     def loss(self, stage: int, network: Network, output: Output, labels: Tensor) -> dict[str, Tensor]:
-        logits, counts = output.all_logits.float(), counts_of(network)
-        return {"cross_entropy": balanced_softmax_loss(logits, labels, counts)}
+        return {"cross_entropy": self.balanced_softmax(output.logits.float(), labels)}

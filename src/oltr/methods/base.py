@@ -1,12 +1,12 @@
-"""The contract of a method: the networks of its two stages, their loss, and who thought of it."""
+"""The contract of a method: the networks of its two stages, their losses, and its source."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Protocol
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from oltr.config import build
 from oltr.nn.backbone import Backbone
@@ -14,7 +14,6 @@ from oltr.nn.direct_feature import DirectFeature
 from oltr.nn.heads import LinearHead, Output
 from oltr.nn.network import Network
 from oltr.registry import Registry
-from oltr.runs.outputs import Outputs
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,7 @@ class MethodInfo:
     summary: str
     paper: str
     year: int
-    changes: str = ""  # what we do differently from the paper, and why
+    changes: str = ""  # what differs here from the paper, and why
 
 
 @dataclass(frozen=True)
@@ -33,23 +32,35 @@ class NoSettings:
     """For methods without numbers of their own."""
 
 
-class Method:
-    """A system that learns in one or two stages; subclass it, register it, give it a recipe and a test.
+class ValidationOutputs(Protocol):
+    """Features (N×D) and labels (N) of the validation images, for `Method.after_training`."""
 
-    `settings` are its own numbers (recipes/methods/NAME.yaml), `train_counts` the training images per class.
-    Stage 1 is the plain model unless `first` is overridden; methods whose `first_stage` is equal can share
-    its weights.
+    @property
+    def features(self) -> Tensor: ...
+
+    @property
+    def labels(self) -> Tensor: ...
+
+
+class Method(nn.Module):
+    """A system that learns in one or two stages; subclass it, register it, test it.
+
+    `Settings` is a frozen dataclass of its own numbers, each with a default; a file recipes/methods/NAME.yaml
+    may change the stages (sampler, frozen roles). Losses are sub-modules built in `__init__`, so that
+    `method.to(device)` moves what they hold. Stage 1 is the plain model unless `build_stage1` is overridden;
+    methods whose `first_stage` is equal can share its weights.
     """
 
     info: ClassVar[MethodInfo]
     Settings: ClassVar[type] = NoSettings
     first_stage: str = "plain"
-    needs_stage2: ClassVar[bool] = False  # whether it is nothing but its first stage without a second
-    score: ClassVar[str] = "softmax"  # what calls an image unknown, unless the user chooses another
+    needs_stage2: ClassVar[bool] = False  # whether without a second stage it is the plain model
+    score: ClassVar[str] = "softmax"  # the open-set score, unless the user chooses another
 
     def __init__(self, settings: Mapping[str, Any], train_counts: Tensor, image_size: int):
+        super().__init__()
         self.settings: Any = self.check(settings)
-        self.train_counts, self.image_size = train_counts, image_size
+        self.train_counts, self.image_size = train_counts, image_size  # images per class (K), on the CPU
         self.num_classes = len(train_counts)
 
     @classmethod
@@ -57,27 +68,35 @@ class Method:
         """The settings as the method's own dataclass; a wrong name or value is a UserError."""
         return build(cls.Settings, settings, "settings")
 
+    @classmethod
+    def all_settings(cls, settings: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """All settings with their defaults filled in, as plain values for run.yaml."""
+        values = asdict(cls.check(settings or {}))
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
     def build_stage1(self, backbone: Backbone) -> Network:
         """The network of stage 1: a linear classifier on the pooled map."""
         head = LinearHead(backbone.channels, self.num_classes)
         return Network(backbone, DirectFeature(backbone.channels), head)
 
     def build_stage2(self, first: Network) -> Network:
-        """The network of stage 2, made from the trained first one; by default it simply goes on."""
+        """The network of stage 2, built from the trained first one; by default the same network."""
         return first
 
     def on_stage_start(self, stage: int, network: Network, class_means: Callable[[], Tensor]) -> None:
-        """Called before a stage; `class_means` passes over the training set for the mean v_direct, K×D."""
+        """Called before a stage; `class_means` computes the mean v_direct over the training set, K×D."""
 
     def loss(self, stage: int, network: Network, output: Output, labels: Tensor) -> dict[str, Tensor]:
         """The loss as named terms, already weighted; their sum is minimised."""
         return {"cross_entropy": network.head.cross_entropy(output, labels)}
 
     def after_step(self, stage: int, network: Network, output: Output, labels: Tensor) -> None:
-        """Called after each optimiser step, for what is learned without a gradient."""
+        """Called after each optimiser step, for updates without a gradient."""
 
-    def after_training(self, network: Network, validation: Callable[[], Outputs | None]) -> str | None:
-        """Called after the last stage, for weights set by looking at validation images; says what was set."""
+    def after_training(
+        self, network: Network, validation: Callable[[], ValidationOutputs | None]
+    ) -> str | None:
+        """Called after the last stage, for weights chosen on validation images; returns a remark on them."""
         return None
 
 

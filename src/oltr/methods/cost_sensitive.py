@@ -1,18 +1,20 @@
-"""Cross-entropy in which rare classes weigh more."""
+"""Cross-entropy weighted by inverse class frequency."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from torch import Tensor
 
-from oltr.losses.class_weights import inverse_frequency, weighted_cross_entropy
+from oltr.losses.class_weights import InverseFrequencyLoss
 from oltr.methods.base import METHODS, Method, MethodInfo
-from oltr.nn.class_counts import counts_of, keep_counts
 from oltr.nn.network import Network, Output
 
 
 @METHODS.register("cost-sensitive")
 class CostSensitive(Method):
-    """The plain model; in its second stage images weigh 1 / (training images of their class)."""
+    """The plain model; in stage 2 an image's weight is 1 / (training images of its class)."""
 
     needs_stage2 = True
     info = MethodInfo(
@@ -24,11 +26,11 @@ class CostSensitive(Method):
         "scratch a few images of the rarest classes outweigh all others, and short trainings learn nothing",
     )
 
-    def build_stage2(self, first: Network) -> Network:
-        return keep_counts(first, self.train_counts)
+    def __init__(self, settings: Mapping[str, Any], train_counts: Tensor, image_size: int):
+        super().__init__(settings, train_counts, image_size)
+        self.weighted_loss = InverseFrequencyLoss(train_counts)
 
     def loss(self, stage: int, network: Network, output: Output, labels: Tensor) -> dict[str, Tensor]:
         if stage == 1:
             return super().loss(stage, network, output, labels)
-        weights = inverse_frequency(counts_of(network))
-        return {"cross_entropy": weighted_cross_entropy(output.all_logits.float(), labels, weights)}
+        return {"cross_entropy": self.weighted_loss(output.logits.float(), labels)}

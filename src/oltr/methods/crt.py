@@ -1,4 +1,4 @@
-"""Classifier re-training: the representation as plain training leaves it, under a new classifier."""
+"""Classifier re-training: a new classifier on the plain model's representation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from oltr.nn.network import Network
 
 @METHODS.register("crt")
 class Crt(Method):
-    """The plain model; then its backbone stands still and a fresh classifier learns on balanced batches."""
+    """The plain model; then a new classifier on class-balanced batches, the backbone frozen."""
 
     needs_stage2 = True
     info = MethodInfo(

@@ -1,17 +1,18 @@
-"""Several experts on one backbone, taught to differ."""
+"""Several experts on one backbone, trained to differ."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from torch import Tensor
 
 from oltr.config import within
-from oltr.losses.balanced_softmax import balanced_softmax_loss
+from oltr.losses.balanced_softmax import BalancedSoftmaxLoss
 from oltr.methods.base import METHODS, Method, MethodInfo
 from oltr.nn.backbone import Backbone
-from oltr.nn.class_counts import counts_of, keep_counts
 from oltr.nn.direct_feature import DirectFeature
 from oltr.nn.expert_head import ExpertHead
 from oltr.nn.expert_stages import give_experts
@@ -21,10 +22,10 @@ from oltr.nn.network import Network
 
 @dataclass(frozen=True)
 class ExpertsSettings:
-    experts: int
-    logit_scale: float  # of the cosine classifiers
-    diversity: float  # λ
-    temperature: float  # of the softmax in which experts are compared
+    experts: int = 3
+    logit_scale: float = 30.0  # of the cosine classifiers
+    diversity: float = 0.2  # λ
+    temperature: float = 1.0  # of the softmax in which experts are compared
 
     def __post_init__(self) -> None:
         within("settings.experts", self.experts, 1)
@@ -33,12 +34,12 @@ class ExpertsSettings:
 
 @METHODS.register("experts")
 class Experts(Method):
-    """Each expert has its own last stage and classifier; all learn from every image, from the start."""
+    """Each expert has its own last stage and classifier; all are trained on every image, from the start."""
 
     Settings = ExpertsSettings
     info = MethodInfo(
         title="Diverse experts (after RIDE)",
-        summary="Last stages and classifiers that share a backbone, taught to differ, their logits averaged",
+        summary="Last stages and classifiers on a shared backbone, trained to differ, their logits averaged",
         paper="Wang et al., Long-tailed Recognition by Routing Diverse Distribution-Aware Experts, ICLR 2021",
         year=2021,
         changes="balanced softmax (logit-adjusted cross-entropy), not LDAM; experts of full width that "
@@ -46,23 +47,27 @@ class Experts(Method):
         "the experts' probabilities, which is bounded; no routing and no distillation",
     )
 
+    def __init__(self, settings: Mapping[str, Any], train_counts: Tensor, image_size: int):
+        super().__init__(settings, train_counts, image_size)
+        self.balanced_softmax = BalancedSoftmaxLoss(train_counts)
+
     @property
     def first_stage(self) -> str:  # type: ignore[override]
-        return str(self.settings)  # all of them shape it
+        return str(self.settings)  # it depends on all of them
 
     def build_stage1(self, backbone: Backbone) -> Network:
         s, dims = self.settings, backbone.channels
         give_experts(backbone, s.experts, self.image_size)
         head = ExpertHead(s.experts, dims, self.num_classes, s.logit_scale)
-        return keep_counts(Network(backbone, DirectFeature(backbone.channels), head), self.train_counts)
+        return Network(backbone, DirectFeature(backbone.channels), head)
 
     def loss(self, stage: int, network: Network, output: Output, labels: Tensor) -> dict[str, Tensor]:
-        head, _ = network.head, output.all_logits  # says so where the classes are too many for E×B×K
+        head = network.head
         assert isinstance(head, ExpertHead)
         logits = head.expert_logits(output.direct_feature)
         every = logits.flatten(0, 1), labels.repeat(len(logits))
         return {
-            "cross_entropy": balanced_softmax_loss(*every, counts_of(network)),
+            "cross_entropy": self.balanced_softmax(*every),
             "diversity": -self.settings.diversity * divergence(logits / self.settings.temperature),
         }
 
@@ -70,7 +75,7 @@ class Experts(Method):
 def divergence(logits: Tensor) -> Tensor:
     """Mean over experts and images of KL(p_e ‖ p̄), p = softmax(logits), p̄ = mean_e p_e: E×B×K → a scalar.
 
-    It is at most log E: however far apart the experts are, the gain from it ends there.
+    It is at most log E, which bounds what a larger distance between experts gains.
     """
     log_p = logits.log_softmax(dim=2)
     log_mean = log_p.logsumexp(dim=0) - math.log(len(log_p))

@@ -1,4 +1,4 @@
-"""Weights for rare classes from a generator that practises on common ones."""
+"""Classifier weights of rare classes from a generator trained on common ones."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from oltr.nn.network import Network, Output
 
 @dataclass(frozen=True)
 class FslwfSettings:
-    least_images: int  # of a class that keeps its own weight
-    scale: float  # of the cosines at the start, in the classifier and in the attention
-    posing: float  # share of a batch's classes that pose as new
-    supports: int  # images of a posing class that its weight is made from, at most
+    least_images: int = 20  # of a class that keeps its own weight: below are the few-shot classes
+    scale: float = 10.0  # published; of the cosines at the start, in the classifier and in the attention
+    posing: float = 0.5  # share of a batch's classes that pose as new
+    supports: int = 2  # images that a posing class's weight is generated from, at most
 
     def __post_init__(self) -> None:
         within("settings.posing", self.posing, 0, 1)
@@ -31,7 +31,7 @@ class FslwfSettings:
 
 @METHODS.register("fslwf")
 class Fslwf(Method):
-    """Stage 1 the plain model; stage 2, on its fixed features, cosine weights and a generator of more."""
+    """Stage 1 the plain model; stage 2 cosine weights and their generator, on fixed features."""
 
     Settings = FslwfSettings
     needs_stage2 = True
@@ -40,8 +40,8 @@ class Fslwf(Method):
         summary="Attention over the weights of common classes generates those of rare ones",
         paper="Gidaris and Komodakis, Dynamic Few-Shot Visual Learning without Forgetting, CVPR 2018",
         year=2018,
-        changes="features from the plain model, about their middle where the paper leaves out the last ReLU; "
-        "rare classes in place of new ones, their class mean the one support; keys start as the weights",
+        changes="features from the plain model, centred, where the paper leaves out the last ReLU; rare "
+        "classes in place of new ones, their class mean as the one support; keys start as the weights",
     )
 
     def build_stage2(self, first: Network) -> Network:

@@ -1,27 +1,28 @@
-"""The lifted structured loss beside cross-entropy."""
+"""Cross-entropy plus the lifted structured loss."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from torch import Tensor
 from torch.nn import functional as F
 
-from oltr.losses.lifted import lifted_structure_loss
-from oltr.losses.whole_batch import whole_batch
+from oltr.losses.lifted import LiftedStructureLoss
 from oltr.methods.base import METHODS, Method, MethodInfo
 from oltr.nn.network import Network, Output
 
 
 @dataclass(frozen=True)
 class LiftedSettings:
-    weight: float
-    margin: float  # α
+    weight: float = 0.1  # ours
+    margin: float = 1.0  # α, as published
 
 
 @METHODS.register("lifted")
 class Lifted(Method):
-    """The plain model, then class-balanced batches in which v_direct of one class is drawn together."""
+    """The plain model, then class-balanced batches with a loss that pulls v_direct of one class together."""
 
     Settings = LiftedSettings
     needs_stage2 = True
@@ -30,14 +31,17 @@ class Lifted(Method):
         summary="The plain model, then cross-entropy and a loss on all pairs of a class-balanced batch",
         paper="Song et al., Deep Metric Learning via Lifted Structured Feature Embedding, CVPR 2016",
         year=2016,
-        changes="beside cross-entropy; on v_direct scaled to unit length, whose distances stay below 2: "
-        "the loss is quadratic in them, and v_direct has any length",
+        changes="added to cross-entropy; on v_direct scaled to unit length: the loss is quadratic in the "
+        "distances, and v_direct has any length",
     )
+
+    def __init__(self, settings: Mapping[str, Any], train_counts: Tensor, image_size: int):
+        super().__init__(settings, train_counts, image_size)
+        self.lifted_loss = LiftedStructureLoss(self.settings.margin)
 
     def loss(self, stage: int, network: Network, output: Output, labels: Tensor) -> dict[str, Tensor]:
         terms = super().loss(stage, network, output, labels)
         if stage == 2:
-            features, labels = whole_batch(output.direct_feature.float(), labels)
-            pairs = lifted_structure_loss(F.normalize(features, dim=1), labels, margin=self.settings.margin)
-            terms["lifted"] = self.settings.weight * pairs
+            features = F.normalize(output.direct_feature.float(), dim=1)
+            terms["lifted"] = self.settings.weight * self.lifted_loss(features, labels)
         return terms

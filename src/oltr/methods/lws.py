@@ -1,4 +1,4 @@
-"""Learnable weight scaling: one number per class sets how far the plain classifier reaches."""
+"""Learnable weight scaling: one learned scale per class of the plain classifier."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from oltr.nn.scaled_head import ScaledHead
 
 @METHODS.register("lws")
 class Lws(Method):
-    """The plain model; then nothing of it learns but a scale for each class, on balanced batches."""
+    """The plain model; then only a scale for each class is trained, on class-balanced batches."""
 
     needs_stage2 = True
     info = MethodInfo(

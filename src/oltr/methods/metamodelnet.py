@@ -1,4 +1,4 @@
-"""Model regression in steps, each of which doubles the images that a classifier seems to have seen."""
+"""Model regression in steps, each from a classifier of k images to one of 2k."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from oltr.nn.regressors import RecursiveRegressor
 
 @METHODS.register("metamodelnet")
 class MetaModelNet(ModelRegression):
-    """Model regression whose T is a chain of residual blocks, entered by a class at its number of images."""
+    """Model regression whose T is a chain of residual blocks, entered according to the number of images."""
 
     info = MethodInfo(
         title="MetaModelNet",
-        summary="Residual blocks take a classifier from 1 to 2, 4 ... many images' worth",
+        summary="Residual blocks map a classifier of 1 image to one of 2, 4 ... many",
         paper="Wang et al., Learning to Model the Tail, NeurIPS 2017",
         year=2017,
-        changes="on features that stay fixed; few-shot classifiers are mean features; all blocks are learned "
-        "together, without batch norm",
+        changes="on fixed features; few-shot classifiers are mean features; all blocks are trained together, "
+        "without batch norm",
     )
 
     def regressor(self, dims: int) -> nn.Module:

@@ -1,4 +1,4 @@
-"""Classifiers of rare classes, regressed from what their few images give."""
+"""Classifiers of rare classes, regressed from few-shot classifiers."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from oltr.nn.regressors import Regressor, level
 
 @dataclass(frozen=True)
 class RegressionSettings:
-    least_images: int  # of a class that keeps its own row
-    supports: int  # images of a class in the batch that its few-shot row is made from, at most
-    levels: int  # few-shot rows as of 1, 2, 4 ... 2^(levels − 1) images are practised
-    cross_entropy_weight: float  # λ
+    least_images: int = 101  # of a class that keeps its own row: the many-shot classes
+    supports: int = 2  # images of a class in the batch that its few-shot row is made from, at most
+    levels: int = 7  # trained on few-shot rows as of 1, 2, 4 ... 2^(levels − 1) images
+    cross_entropy_weight: float = 1.0  # λ
 
     def __post_init__(self) -> None:
         within("settings.supports", self.supports, 1)
@@ -33,7 +33,7 @@ class RegressionSettings:
 
 @METHODS.register("model-regression")
 class ModelRegression(Method):
-    """Stage 1 the plain model; stage 2 learns T: the row that a few images give → the row r* that many gave.
+    """Stage 1 the plain model; stage 2 learns T: few-shot row r⁰ → row r* trained on many images.
 
     L = mean over the batch's common classes of ‖T(r⁰) − r*‖² + λ · cross-entropy of the queries, under the
     classifier with rows T(r⁰) for the classes in the batch.
@@ -47,7 +47,7 @@ class ModelRegression(Method):
         paper="Wang and Hebert, Learning to Learn: Model Regression Networks for Easy Small Sample Learning, "
         "ECCV 2016",
         year=2016,
-        changes="few-shot classifiers are mean features with the spread of 1 to 64 images, made anew in each "
+        changes="few-shot classifiers are mean features with the variance of 1 to 64 images, computed per "
         "batch; the paper trains SVMs. Softmax cross-entropy for the hinge loss; two layers",
     )
 
@@ -74,7 +74,7 @@ class ModelRegression(Method):
         shots = draw_shots(head.counts[labels], self.settings.levels)
         means = as_of(shots, episode.means(direct), episode.shots, head.class_means[labels])
         rows = head.regress(means, shots)
-        logits = episode.overwrite(output.all_logits, head.scores(direct, rows))
+        logits = episode.overwrite(output.logits, head.scores(direct, rows))
         known = episode.row & head.common[labels]
         errors = torch.where(known, (rows - head.rows[labels]).square().sum(dim=1), 0)
         return {
@@ -86,16 +86,15 @@ class ModelRegression(Method):
 def draw_shots(counts: Tensor, levels: int) -> Tensor:
     """k = 2^i with i at random below `levels`, for a class of n ≥ 2 images with 2k ≤ n: B → B.
 
-    With k nearer to n the few-shot row would know the queries: they have a part in their class mean.
+    With k nearer to n the few-shot row would depend on the queries, which are part of their class mean.
     """
     highest = level(counts // 2, levels)
     return 2 ** (torch.rand(len(counts), device=counts.device) * (highest + 1)).long()
 
 
 def as_of(shots: Tensor, means: Tensor, images: Tensor, class_means: Tensor) -> Tensor:
-    """Means of `images` many as far from the class mean as those of `shots` many are: B, B×D, B, B×D → B×D.
+    """Means of `images` images, rescaled to the variance of means of `shots`: B, B×D, B, B×D → B×D.
 
-    c + √(images / shots) (m − c): the variance about c is that of a mean of `shots` images, of which a batch
-    need not hold so many.
+    c + √(images / shots) (m − c), c the class mean: a batch need not hold `shots` images of a class.
     """
     return class_means + (images / shots).sqrt()[:, None] * (means - class_means)

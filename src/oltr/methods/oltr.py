@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
-from oltr.losses.centroids import discriminative_centroids_loss
-from oltr.losses.large_margin import large_margin_loss
+from oltr.losses.centroids import DiscriminativeCentroidsLoss
+from oltr.losses.large_margin import LargeMarginLoss
 from oltr.methods.base import METHODS, Method, MethodInfo
 from oltr.nn.attention import AttentionForm, AttentionKind
 from oltr.nn.backbone import Backbone
@@ -26,28 +26,43 @@ PAPER = "Liu et al., Large-Scale Long-Tailed Recognition in an Open World, CVPR 
 
 @dataclass(frozen=True)
 class OltrSettings:
-    """Both forms of every box, and a switch for each; the numbers are in recipes/methods/."""
+    """Both forms of every box, and a switch for each; the defaults are the released form."""
 
-    attention: AttentionKind
-    attention_form: AttentionForm
-    attention_stage: int  # −1: the last map; else an index into the backbone's stages
-    fc: int | None  # width of the extra layer of the direct feature, none without
-    fc_from: Literal[1, 2]  # the stage that brings it in: Places-LT has it from the start
-    memory: bool
-    selector: bool
-    reachability: bool
-    coefficients: CoefficientForm
-    reachability_scale: float
-    constant_centroids: bool  # no gradient from the classifier to the centroids
-    hallucinator_start: Literal["classifier", "random"]
-    centroid_start: Literal["class-means", "mini-batches"]
-    centroid_rate: float  # mini-batches: how far a centroid moves to its group's mean each step
-    squash: SquashForm
-    logit_scale: float
-    centroid_loss: Literal["released", "paper"]
-    centroid_weight: float  # λ
-    repel: float
-    margin: float
+    attention: AttentionKind = "modulated"
+    attention_form: AttentionForm = "pointwise"
+    fc: int | None = None  # width of the direct feature's extra layer; None: no layer
+    fc_from: Literal[1, 2] = 2  # the first stage that has it: on Places-LT stage 1
+    memory: bool = True
+    selector: bool = True
+    reachability: bool = True
+    coefficients: CoefficientForm = "softmax"
+    reachability_scale: float = 10.0
+    constant_centroids: bool = True  # no gradient from the classifier to the centroids
+    hallucinator_start: Literal["classifier", "random"] = "classifier"
+    centroid_start: Literal["class-means", "mini-batches"] = "class-means"
+    centroid_rate: float = 0.1  # mini-batches: how far a centroid moves to its group's mean each step
+    squash: SquashForm = "released"
+    logit_scale: float = 16.0
+    centroid_loss: Literal["released", "paper"] = "released"
+    centroid_weight: float = 0.01  # λ
+    repel: float = 0.01
+    margin: float = 10.0
+
+
+@dataclass(frozen=True)
+class OltrPaperSettings(OltrSettings):
+    """The equations as printed, the logit scale excepted."""
+
+    coefficients: CoefficientForm = "raw"
+    reachability_scale: float = 1.0
+    constant_centroids: bool = False
+    hallucinator_start: Literal["classifier", "random"] = "random"
+    centroid_start: Literal["class-means", "mini-batches"] = "mini-batches"
+    squash: SquashForm = "paper"
+    centroid_loss: Literal["released", "paper"] = "paper"
+    centroid_weight: float = 0.1
+    repel: float = 0.0
+    margin: float = 5.0
 
 
 @METHODS.register("oltr")
@@ -61,29 +76,35 @@ class Oltr(Method):
         summary="Dynamic meta-embedding with a visual memory, and modulated attention",
         paper=PAPER,
         year=2019,
-        changes="the released form; attention starts at zero as was meant, centroid distances have a floor",
+        changes="the released form; attention starts at zero as intended, centroid distances have a floor",
     )
+
+    def __init__(self, settings: Mapping[str, Any], train_counts: Tensor, image_size: int):
+        super().__init__(settings, train_counts, image_size)
+        s = self.settings
+        self.released_loss = DiscriminativeCentroidsLoss(s.centroid_weight, s.repel, s.margin)
+        self.paper_loss = LargeMarginLoss(s.margin)
 
     @property
     def first_stage(self) -> str:  # type: ignore[override]
-        return f"plain, fc {self.settings.fc}" if self._fc_at_once else "plain"
+        return f"plain, fc {self.settings.fc}" if self._fc_in_stage1 else "plain"
 
     @property
-    def _fc_at_once(self) -> bool:
+    def _fc_in_stage1(self) -> bool:
         return self.settings.fc is not None and self.settings.fc_from == 1
 
     def build_stage1(self, backbone: Backbone) -> Network:
-        if not self._fc_at_once:
+        if not self._fc_in_stage1:
             return super().build_stage1(backbone)
         direct_feature = DirectFeature(backbone.channels, self.settings.fc)
         return Network(backbone, direct_feature, LinearHead(direct_feature.dims, self.num_classes))
 
     def build_stage2(self, first: Network) -> Network:
         s, backbone = self.settings, first.backbone
-        attention = build_attention(
-            backbone, s.attention, s.attention_form, s.attention_stage, self.image_size
+        attention = build_attention(backbone, s.attention, s.attention_form)
+        direct_feature = (
+            first.direct_feature if self._fc_in_stage1 else DirectFeature(backbone.channels, s.fc)
         )
-        direct_feature = first.direct_feature if self._fc_at_once else DirectFeature(backbone.channels, s.fc)
         dims = direct_feature.dims
         meta = MetaEmbedding(
             self.num_classes,
@@ -98,7 +119,7 @@ class Oltr(Method):
         if s.hallucinator_start == "classifier":
             _start_hallucinator(meta.hallucinator, first.head)
         head = MetaEmbeddingHead(meta, CosineClassifier(dims, self.num_classes, s.logit_scale, s.squash))
-        return Network(backbone, direct_feature, head, attention, s.attention_stage)
+        return Network(backbone, direct_feature, head, attention)
 
     def on_stage_start(self, stage: int, network: Network, class_means: Callable[[], Tensor]) -> None:
         memory = _memory(network)
@@ -111,18 +132,10 @@ class Oltr(Method):
         if memory is None:
             return terms
         if s.centroid_loss == "released":
-            terms["centroids"] = discriminative_centroids_loss(
-                output.direct_feature,
-                labels,
-                memory.centroids,
-                weight=s.centroid_weight,
-                repel=s.repel,
-                margin=s.margin,
-            )
+            terms["centroids"] = self.released_loss(output.direct_feature, labels, memory.centroids)
         elif output.meta_embedding is not None:
-            terms["centroids"] = s.centroid_weight * large_margin_loss(
-                output.meta_embedding, labels, memory.centroids, margin=s.margin
-            )
+            margins = self.paper_loss(output.meta_embedding, labels, memory.centroids)
+            terms["centroids"] = s.centroid_weight * margins
         return terms
 
     def after_step(self, stage: int, network: Network, output: Output, labels: Tensor) -> None:
@@ -135,6 +148,7 @@ class Oltr(Method):
 class OltrPaper(Oltr):
     """The same boxes with the paper's equations."""
 
+    Settings = OltrPaperSettings
     info = MethodInfo(
         title="OLTR (as printed)",
         summary="The paper's equations: raw coefficients, 1/γ, capsule squash, large margin on v_meta",

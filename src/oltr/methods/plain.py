@@ -14,13 +14,13 @@ class Plain(Method):
         summary="Backbone and linear classifier, cross-entropy on shuffled images",
         paper="He et al., Deep Residual Learning for Image Recognition, CVPR 2016",
         year=2016,
-        changes="goes on through the others' second stage, so that every method trains equally long",
+        changes="also trained through the second stage, so that every method has the same number of epochs",
     )
 
 
 @METHODS.register("class-aware")
 class ClassAware(Method):
-    """The plain model whose second stage draws classes, not images: what re-sampling alone gives."""
+    """The plain model with class-aware batches in its second stage: the effect of re-sampling alone."""
 
     needs_stage2 = True
     info = MethodInfo(

@@ -1,4 +1,4 @@
-"""τ-normalisation: after plain training, long classifier weights are shortened."""
+"""τ-normalisation: classifier weights divided by a power of their lengths after training."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import torch
 from torch import Tensor
 
 from oltr.errors import UserError
-from oltr.methods.base import METHODS, Method, MethodInfo
+from oltr.methods.base import METHODS, Method, MethodInfo, ValidationOutputs
 from oltr.metrics.accuracy import mean, per_class_accuracy
 from oltr.nn.blocked_softmax import lengths
 from oltr.nn.blocks import LARGEST
 from oltr.nn.heads import LinearHead
 from oltr.nn.network import Network
-from oltr.runs.outputs import Outputs
 
 
 @dataclass(frozen=True)
 class TauNormSettings:
-    taus: tuple[float, ...]  # 0: as trained, 1: all of one length; the best on validation images is taken
-    tau: float  # taken where there are no validation images
+    # 0: as trained, 1: all of one length; the one with the best validation accuracy is used.
+    taus: tuple[float, ...] = tuple(step / 20 for step in range(21))
+    tau: float = 0.7  # used where there are no validation images; ours
 
     def __post_init__(self) -> None:
         if not self.taus:
@@ -31,7 +31,7 @@ class TauNormSettings:
 
 @METHODS.register("tau-norm")
 class TauNorm(Method):
-    """The plain model, whose classifier becomes w_c / ‖w_c‖^τ without a bias when training is over."""
+    """The plain model, whose classifier becomes w_c / ‖w_c‖^τ without a bias after training."""
 
     Settings = TauNormSettings
     info = MethodInfo(
@@ -43,7 +43,7 @@ class TauNorm(Method):
     )
 
     @torch.no_grad()
-    def after_training(self, network: Network, validation: Callable[[], Outputs | None]) -> str:
+    def after_training(self, network: Network, validation: Callable[[], ValidationOutputs | None]) -> str:
         assert isinstance(network.head, LinearHead)
         classifier, outputs = network.head.classifier, validation()
         tau = None if outputs is None else best_tau(outputs, classifier.weight.cpu(), self.settings.taus)
@@ -56,11 +56,11 @@ class TauNorm(Method):
         return f"τ = {tau:g}, {how}"
 
 
-def best_tau(outputs: Outputs, weight: Tensor, taus: Sequence[float]) -> float | None:
+def best_tau(outputs: ValidationOutputs, weight: Tensor, taus: Sequence[float]) -> float | None:
     """The τ under which w_c·v / ‖w_c‖^τ has the best mean class accuracy, of equals the smallest: N×D, K×D.
 
-    Classes without images do not count; None if no class has any. The cached logits hold a bias and may have
-    been made in bfloat16: they are made anew.
+    Classes without images are left out; None if no class has any. Logits are recomputed from the features:
+    the cached ones include the bias.
     """
     taus, length, predictions = sorted(taus), lengths(weight), []
     for features in outputs.features.split(max(LARGEST // len(weight), 1)):

@@ -1,0 +1,65 @@
+"""Metrics of open long-tailed recognition, as pure functions and, for batches, as torchmetrics classes.
+
+Accuracy and F1 per class and shot group, the paper's open-set F-measures, and how well a score separates
+known from unknown images. Predictions and labels are integer tensors in which `OPEN` (−1) is "unknown".
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from oltr.metrics.accuracy import group_means, per_class_accuracy, per_class_f1, tally
+    from oltr.metrics.detection import (
+        aupr_known,
+        aupr_unknown,
+        auroc,
+        detection_error,
+        detection_error_min,
+        fpr95_known,
+        fpr95_unknown,
+        oscr,
+    )
+    from oltr.metrics.fmeasure import f_counts, f_from_counts, f_measure, f_measure_2019
+    from oltr.metrics.labels import OPEN
+    from oltr.metrics.running import OpenF, OpenSetAUROC, ShotAccuracy
+    from oltr.metrics.shots import GROUPS, SHOT_RULES, shot_groups, shot_sizes
+
+__all__ = [
+    "GROUPS",
+    "OPEN",
+    "SHOT_RULES",
+    "OpenF",
+    "OpenSetAUROC",
+    "ShotAccuracy",
+    "aupr_known",
+    "aupr_unknown",
+    "auroc",
+    "detection_error",
+    "detection_error_min",
+    "f_counts",
+    "f_from_counts",
+    "f_measure",
+    "f_measure_2019",
+    "fpr95_known",
+    "fpr95_unknown",
+    "group_means",
+    "oscr",
+    "per_class_accuracy",
+    "per_class_f1",
+    "shot_groups",
+    "shot_sizes",
+    "tally",
+]
+
+# Loaded on first use, lightest first: shot groups need NumPy alone, torchmetrics takes seconds to import.
+_MODULES = ("labels", "shots", "accuracy", "fmeasure", "detection", "running")
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        for module in _MODULES:
+            if (found := getattr(import_module(f"oltr.metrics.{module}"), name, None)) is not None:
+                return found
+    raise AttributeError(f"module 'oltr.metrics' has no attribute {name!r}")

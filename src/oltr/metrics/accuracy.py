@@ -6,12 +6,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from oltr.metrics.labels import OPEN
 from oltr.metrics.shots import GROUPS
-from oltr.runs.outputs import OPEN
 
 
 def tally(predictions: Tensor, labels: Tensor, num_classes: int) -> tuple[Tensor, Tensor]:
-    """Right answers and images of each class, two K int64 tensors; open images (label -1) are left out."""
+    """Correct predictions and images of each class, two K int64 tensors; open images (-1) are left out."""
     known = labels != OPEN
     right = labels[known & (predictions == labels)]
     return torch.bincount(right, minlength=num_classes), torch.bincount(labels[known], minlength=num_classes)
@@ -41,7 +41,7 @@ def per_class_f1(predictions: Tensor, labels: Tensor, num_classes: int) -> Tenso
 
 
 def mean(values: Tensor) -> float | None:
-    """Mean over the classes that have images, i.e. over what is not NaN; None when there are none."""
+    """Mean over the values that are not NaN (classes with images); None when there are none."""
     present = values[~values.isnan()]
     return float(present.mean()) if len(present) else None
 

@@ -1,7 +1,7 @@
-"""How well a score tells unknown from known images; scores are higher for more unknown.
+"""How well a score separates unknown from known images; scores are higher for more unknown.
 
-A threshold t accepts as known the images with score <= t, so images with equal scores always fall on the same
-side: every measure counts images per distinct score, once sorted, in O(n log n) and float64.
+A threshold t accepts as known the images with score <= t, so images with equal scores are treated alike;
+every measure is computed from counts per distinct score, in O(n log n) and float64.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def oscr(known_scores: Tensor, unknown_scores: Tensor, correct: Tensor) -> float
     """Area under CCR(t) against FPR(t), t from -∞ to ∞, points joined by straight lines.
 
     CCR(t) = share of known images both accepted and classified correctly, FPR(t) = share of unknown images
-    accepted. It is the AUROC with the pairs of a misclassified known image (`correct` false) counted as lost.
+    accepted. It is the AUROC with the pairs of misclassified known images (`correct` false) counted as wrong.
 
     >>> oscr(torch.tensor([0.1, 0.2]), torch.tensor([0.3, 0.4]), torch.tensor([True, False]))
     0.5
@@ -72,20 +72,18 @@ def detection_error_min(known_scores: Tensor, unknown_scores: Tensor) -> float:
     known, unknown = _per_score(known_scores, unknown_scores)
     rejected = 1 - known.cumsum(0) / known.sum()
     accepted = unknown.cumsum(0) / unknown.sum()
-    accept_none = 0.5  # below every score, where the tallies do not reach
+    accept_none = 0.5  # at a threshold below every score
     return min(accept_none, float((0.5 * rejected + 0.5 * accepted).min()))
 
 
 def _check(known_scores: Tensor, unknown_scores: Tensor) -> None:
     for side, scores in (("known", known_scores), ("open", unknown_scores)):
         if len(scores) == 0:
-            raise UserError(
-                f"There are no {side} images.", "Telling known from unknown is measured on both kinds."
-            )
+            raise UserError(f"There are no {side} images.", "Detection metrics need known and open images.")
         if scores.isnan().any():
             raise UserError(
                 f"The score of {int(scores.isnan().sum())} {side} images is NaN.",
-                "The network's outputs are not numbers; its training probably went astray.",
+                "The network's outputs are NaN; its training probably diverged.",
             )
 
 
@@ -102,20 +100,20 @@ def _per_score(known_scores: Tensor, unknown_scores: Tensor) -> tuple[Tensor, Te
 
 
 def _pairs_in_order(known: Tensor, unknown: Tensor) -> float:
-    """(known, unknown) pairs whose unknown scores higher, equal scores counted half; both rising tallies."""
+    """(known, unknown) pairs whose unknown scores higher, equal scores counted half; both in rising order."""
     return float((unknown * (known.cumsum(0) - 0.5 * known)).sum())
 
 
 def _average_precision(positive: Tensor, negative: Tensor) -> float:
-    """Σ ΔR · P down the thresholds; tallies ordered from the most positive-looking score on."""
+    """Σ ΔR · P over the thresholds; counts ordered from the most positive score on."""
     found = positive.cumsum(0)
-    # The first thresholds may hold negatives alone: found = 0 there, and so is their precision.
+    # The first thresholds may have negatives only: found = 0 there, and so is their precision.
     precision = found / (found + negative.cumsum(0))
     return float((positive * precision).sum() / positive.sum())
 
 
 def _fpr95(positive: Tensor, negative: Tensor) -> float:
-    """Share of negatives at the first threshold that takes 95 % of the positives."""
+    """Share of negatives at the first threshold that accepts 95 % of the positives."""
     enough = positive.cumsum(0) / positive.sum() >= 0.95
     first = int(enough.int().argmax())
     return float(negative[: first + 1].sum() / negative.sum())

@@ -1,16 +1,16 @@
-"""The paper's open-set F-measure, as corrected in January 2020 and as it was when the paper was printed."""
+"""The paper's open-set F-measure, as corrected in January 2020 and as in the printed paper."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
-from oltr.runs.outputs import OPEN
+from oltr.metrics.labels import OPEN
 
 
 def f_counts(predictions: Tensor, labels: Tensor) -> Tensor:
-    """TP, FP, FN as a 3 int64 tensor: known image named rightly; known image named wrongly or called
-    unknown; open image given a known name."""
+    """TP, FP, FN as a 3 int64 tensor: known image classified correctly; known image misclassified or
+    rejected; open image accepted."""
     known = labels != OPEN
     right = predictions == labels
     return torch.stack([(known & right).sum(), (known & ~right).sum(), (~known & ~right).sum()])
@@ -34,7 +34,7 @@ def f_measure(predictions: Tensor, labels: Tensor) -> float:
 
 
 def f_measure_2019(predictions: Tensor, labels: Tensor) -> float:
-    """The form behind the paper's printed values: a known image called unknown is not counted at all.
+    """The form behind the paper's printed values: a known image that is rejected is not counted.
 
     >>> f_measure_2019(torch.tensor([0, -1, 1, 2]), torch.tensor([0, 1, -1, -1]))  # TP 1, FP 0, FN 2
     0.5

@@ -1,4 +1,4 @@
-"""Many-, medium- and few-shot classes, by the number of training images (needs numpy alone)."""
+"""Many-, medium- and few-shot classes, by the number of training images (needs NumPy alone)."""
 
 from __future__ import annotations
 

@@ -11,11 +11,11 @@ AttentionForm = Literal["pointwise", "released"]
 
 
 class SelfAttention(nn.Module):
-    """SA(f) = out(softmax(θ(f)ᵀ φ(f)) g(f)): each position gathers from all, B×C×H×W → B×C×H×W.
+    """SA(f) = out(softmax(θ(f)ᵀ φ(f)) g(f)): each position attends to all, B×C×H×W → B×C×H×W.
 
     Unscaled, on C/2 channels, as in the released code; the last layer starts at zero, so that adding SA(f)
-    to f starts as the identity. The layers are 1×1 convolutions, done as matrix products over the positions:
-    on so small a map a convolution takes longer to set up than to compute.
+    to f starts as the identity. The layers are 1×1 convolutions, computed as matrix products over the
+    positions, which is faster on so small a map.
     """
 
     def __init__(self, channels: int):
@@ -55,7 +55,7 @@ class SpatialAttention(nn.Module):
 
 
 def by_position(f: Tensor) -> Tensor:
-    """The channels of each position together, which a channels-last map has anyway: B×C×H×W → B×HW×C."""
+    """One row of channels per position; no copy for a channels-last map: B×C×H×W → B×HW×C."""
     return f.flatten(2).transpose(1, 2)
 
 
@@ -63,7 +63,11 @@ class Attention(nn.Module):
     """f_att = f + A(f); A = MA ⊗ SA (modulated), SA (self) or MA ⊗ f (spatial, the paper's ablation)."""
 
     def __init__(
-        self, channels: int, map_size: tuple[int, int], kind: AttentionKind, form: AttentionForm = "pointwise"
+        self,
+        channels: int,
+        map_size: tuple[int, int],
+        kind: AttentionKind = "modulated",
+        form: AttentionForm = "pointwise",
     ):
         super().__init__()
         has_self, has_spatial = kind in ("self", "modulated"), kind in ("spatial", "modulated")

@@ -20,10 +20,10 @@ NO_WEIGHTS = "It is damaged, of another format, or holds more than tensors, numb
 
 
 class Backbone(nn.Module):
-    """f = backbone(images): B×3×S×S → B×C×H×W, whatever layout the network itself uses.
+    """f = backbone(images): B×3×S×S → B×C×H×W, whatever layout the network uses.
 
     Token networks (ViT) give their patch grid, channels-last ones (Swin) are permuted; a network without a
-    map gives its vector as a 1×1 map and says `has_map = False`.
+    map gives its vector as a 1×1 map and has `has_map = False`.
     """
 
     def __init__(self, name: str, image_size: int, weights: str | None = None):
@@ -37,7 +37,7 @@ class Backbone(nn.Module):
         self.prefix_tokens = int(getattr(self.net, "num_prefix_tokens", 0) or 0)
         try:
             self.map_size = self._probe(image_size)
-        except Exception as problem:  # each network has its own way of refusing a size
+        except Exception as problem:  # networks raise various errors for a size
             raise UserError(
                 f"{name} gives no feature map for images of {image_size} px.",
                 str(problem).partition("\n")[0],
@@ -50,27 +50,8 @@ class Backbone(nn.Module):
 
     @property
     def stages(self) -> list[str]:
-        """Names of the modules after which attention can stand, first to last."""
+        """Names of the network's stages, first to last; empty where timm does not know them."""
         return [stage["module"] for stage in getattr(self.net, "feature_info", None) or []]
-
-    def shape_after(self, stage: int, image_size: int) -> tuple[int, tuple[int, int]]:
-        """Channels and map size after one of `stages`."""
-        if not -len(self.stages) <= stage < len(self.stages):
-            raise UserError(
-                f"Attention after stage {stage} is not possible.",
-                f"This backbone has {len(self.stages)} stages: {', '.join(self.stages)}.",
-                "-1 for the last map, or an index into that list",
-            )
-        seen: list[Tensor] = []
-        module = self.net.get_submodule(self.stages[stage])
-        hook = module.register_forward_hook(lambda module, inputs, output: seen.append(output))
-        self._probe(image_size)
-        hook.remove()
-        if not seen or not isinstance(seen[0], Tensor):
-            raise UserError(f"Attention cannot stand after {self.stages[stage]} of this backbone.")
-        channels = self.net.feature_info[stage]["num_chs"]
-        height, width = to_map(seen[0], channels, self.prefix_tokens).shape[2:]
-        return channels, (int(height), int(width))
 
     @torch.no_grad()
     def _probe(self, image_size: int) -> tuple[int, int]:
@@ -83,7 +64,7 @@ class Backbone(nn.Module):
 
 
 def check_backbone(name: str, weights: str | None) -> None:
-    """Refuse a network or weights that are not there, without making, reading or downloading any."""
+    """Refuse an unknown network or missing weights, without building, reading or downloading anything."""
     card = _card(name)
     if weights == "pretrained" and not (card and card.has_weights):
         raise UserError(
@@ -97,12 +78,12 @@ def check_backbone(name: str, weights: str | None) -> None:
 
 
 def _card(name: str) -> Any:
-    """What timm knows of a network's pretrained weights and input size; None where it knows nothing."""
+    """timm's configuration of a network's pretrained weights and input size; None where it has none."""
     if not timm.is_model(name):
         raise unknown_name("backbone", name, timm.list_models())
     try:
         return timm.models.get_pretrained_cfg(name)
-    except RuntimeError:  # the network exists, but not the tag after the dot
+    except RuntimeError:  # the network exists, its tag after the dot does not
         tagged = timm.list_models(f"{name.split('.')[0]}.*", include_tags=True)
         raise unknown_name("backbone", name, tagged) from None
 
@@ -132,8 +113,8 @@ def load_weights(net: nn.Module, path: Path) -> None:
             state = load_file(path)
         else:
             state = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as problem:  # any of a dozen kinds, all meaning the same to the user
-        # PyTorch's own words advise to load whatever a file holds, which may run programs hidden in it.
+    except Exception as problem:  # many kinds, which all mean the same to the user
+        # PyTorch's message advises weights_only=False, which may run code from the file.
         reason = f"{problem.strerror}." if isinstance(problem, OSError) and problem.strerror else NO_WEIGHTS
         raise UserError(f"{path} could not be read as weights.", reason) from problem
     for wrapper in ("state_dict", "model"):

@@ -1,8 +1,8 @@
-"""A softmax over very many classes that is never whole: one block of classes at a time, twice.
+"""Softmax over very many classes, computed one block of classes at a time.
 
-The forward pass keeps each row's largest score and its sum of exponentials, the backward pass makes each
-block again and writes its part of the weights' gradient where it belongs. A compiler would unroll the blocks
-and hold more of them at once: it is kept out.
+The forward pass keeps each row's largest score and its sum of exponentials; the backward pass recomputes each
+block and writes its part of the weights' gradient in place. Not compiled: a compiler would unroll the blocks
+and hold more of them at once.
 """
 
 from __future__ import annotations
@@ -115,6 +115,6 @@ def _scores(v: Tensor, weight: Tensor, bias: Tensor | None, block: slice) -> Ten
 
 
 def _raised(largest: Tensor, scores: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The largest score with this block's, what older exponentials shrink by, and this block's (in place)."""
+    """The new largest score, the factor of earlier exponentials, and this block's (in place)."""
     higher = torch.maximum(largest, scores.amax(dim=1, keepdim=True))
     return higher, (largest - higher).exp(), scores.sub_(higher).exp_()

@@ -1,4 +1,4 @@
-"""Rows read from and added to a K×D tensor by class, with sums that no order of adding changes."""
+"""Rows of a K×D tensor read and added by class, deterministically on any device."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from torch.autograd.function import once_differentiable
 
 
 def class_sums(x: Tensor, labels: Tensor) -> Tensor:
-    """Σ of the rows of x of one class, in the row of its first image, zeros in the others': B×D, B → B×D.
+    """Σ of the rows of x of each class, in the row of its first image, zeros elsewhere: B×D, B → B×D.
 
-    A device that adds these rows to their classes in any order gives one result: all but one are zero.
+    Adding these rows to their classes gives the same result in any order: all but one are zero.
     """
     with torch.autocast(x.device.type, enabled=False):
         return first_of_class(labels).to(x.dtype) @ x

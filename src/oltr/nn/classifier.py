@@ -14,7 +14,7 @@ SquashForm = Literal["released", "paper"]
 
 
 def squash(v: Tensor, form: SquashForm) -> Tensor:
-    """Shorten vectors to below unit length, short ones most: B×D → B×D.
+    """Scale vectors to below unit length, short ones most: B×D → B×D.
 
     released: v / (1 + ‖v‖);  paper: ‖v‖² / (1 + ‖v‖²) · v / ‖v‖.
     """
@@ -27,16 +27,16 @@ def squash(v: Tensor, form: SquashForm) -> Tensor:
 class CosineClassifier(nn.Module):
     """logits = scale · squash(v) · (w_k / ‖w_k‖), no bias: B×D → B×K."""
 
-    def __init__(self, dims: int, num_classes: int, scale: float, form: SquashForm):
+    def __init__(self, dims: int, num_classes: int, scale: float = 16.0, form: SquashForm = "released"):
         super().__init__()
         self.scale, self.form = scale, form
         bound = 1 / math.sqrt(dims)
         self.weight = nn.Parameter(torch.empty(num_classes, dims).uniform_(-bound, bound))
 
     def forward(self, v: Tensor) -> Tensor:
-        # Divided after the product: a batch has fewer numbers per class than a weight has dimensions.
+        # Divided after the product, which has fewer elements than the weight where B < D.
         return (self.scale * squash(v, self.form)) @ self.weight.T / lengths(self.weight)
 
     def cross_entropy(self, v: Tensor, labels: Tensor) -> Tensor:
-        """Mean cross-entropy of the logits of v, which are never all there."""
+        """Mean cross-entropy of the logits of v, computed in blocks of classes: B×D, B → a scalar."""
         return blocked_cross_entropy(self.scale * squash(v, self.form), self.weight, labels)

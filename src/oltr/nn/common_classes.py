@@ -1,4 +1,4 @@
-"""Which classes have images enough to stand on their own."""
+"""Which classes have enough images to keep their own classifier."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from torch import Tensor
 
 
 def common_classes(counts: Tensor, least: int) -> Tensor:
-    """Marks the classes with `least` training images, or the larger half if none has so many: K → K."""
+    """Mask of the classes with at least `least` training images, or of the larger half if none has: K → K."""
     common = counts >= least
     if not common.any():
         common[counts.topk((len(counts) + 1) // 2).indices] = True

@@ -1,4 +1,4 @@
-"""The direct feature: what the image alone says."""
+"""The direct feature: the image's own, without the memory."""
 
 from __future__ import annotations
 

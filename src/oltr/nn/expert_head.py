@@ -1,4 +1,4 @@
-"""One cosine classifier for each expert; the network says their mean."""
+"""One cosine classifier per expert, their logits averaged."""
 
 from __future__ import annotations
 
@@ -6,25 +6,23 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from oltr.nn.blocks import in_one_piece
 from oltr.nn.heads import Head, Output
 
 
 class ExpertHead(Head):
     """logits = mean over the experts e of scale · cos(v_e, w_ek), v_direct = (v_1 … v_E): B×(E·D) → B×K."""
 
-    def __init__(self, experts: int, dims: int, num_classes: int, scale: float):
+    def __init__(self, experts: int, dims: int, num_classes: int, scale: float = 30.0):
         super().__init__()
         self.scale = scale
         self.weight = nn.Parameter(F.normalize(torch.randn(experts, num_classes, dims), dim=2))
 
     def forward(self, direct: Tensor) -> Output:
         direct = direct.to(self.weight.dtype)
-        whole = not self.training or in_one_piece(len(direct), self.weight.shape[1])
-        return Output(self.expert_logits(direct).mean(dim=0) if whole else None, direct)
+        return Output(self.expert_logits(direct).mean(dim=0), direct)
 
     def expert_logits(self, direct: Tensor) -> Tensor:
-        """What each expert says for itself, from its own part of v_direct: B×(E·D) → E×B×K."""
+        """The logits of each expert, from its own part of v_direct: B×(E·D) → E×B×K."""
         experts, _, dims = self.weight.shape
         with torch.autocast(direct.device.type, enabled=False):
             own = F.normalize(direct.to(self.weight.dtype).unflatten(1, (experts, dims)), dim=2)

@@ -1,4 +1,4 @@
-"""Experts share a backbone up to its last stage, of which each has its own."""
+"""Experts that share a backbone except for its last stage."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from oltr.nn.backbone import Backbone
 
 
 class ExpertStages(nn.Module):
-    """Several stages on one input, their maps side by side on the channels: B×C×H×W → B×(E·C′)×H′×W′."""
+    """Several stages on one input, their maps concatenated on the channels: B×C×H×W → B×(E·C′)×H′×W′."""
 
     def __init__(self, stages: list[nn.Module]):
         super().__init__()
@@ -23,7 +23,7 @@ class ExpertStages(nn.Module):
 
 
 def give_experts(backbone: Backbone, experts: int, image_size: int) -> None:
-    """Put `experts` copies of the last stage in its place, each with a random start of its own.
+    """Replace the last stage by `experts` copies of it, each with its own random initialisation.
 
     With pretrained weights all copies start from those.
     """
@@ -32,7 +32,7 @@ def give_experts(backbone: Backbone, experts: int, image_size: int) -> None:
     name = backbone.stages[-1] if backbone.stages else ""
     stage = backbone.net.get_submodule(name)
     if not name or not any(weight.ndim > 1 for weight in stage.parameters()):
-        raise _no_experts("It names no last stage that has weights of its own.")
+        raise _no_experts("It has no named last stage with weights.")
     others = [copy.deepcopy(stage) for _ in range(experts - 1)]
     if not backbone.pretrained:
         for other in others:
@@ -41,15 +41,15 @@ def give_experts(backbone: Backbone, experts: int, image_size: int) -> None:
     backbone.channels *= experts
     try:
         found = _map_shape(backbone, image_size)
-    except Exception as problem:  # each network has its own way of refusing more channels
-        raise _no_experts(f"What follows {name} takes one map alone.") from problem
+    except Exception as problem:  # networks raise various errors for more channels
+        raise _no_experts(f"The layers after {name} take a fixed number of channels.") from problem
     if found != wanted:
-        raise _no_experts(f"The maps of several {name} cannot stand side by side.")
+        raise _no_experts(f"The maps of several {name} cannot be concatenated.")
 
 
 @torch.no_grad()
 def draw_again(stage: nn.Module) -> None:
-    """Another random start of the same distribution, whichever it is: each weight's entries in new places."""
+    """Another initialisation of the same distribution: each weight's entries, permuted."""
     for weight in stage.parameters():
         weight.copy_(weight.flatten()[torch.randperm(weight.numel())].view_as(weight))
 

@@ -16,12 +16,12 @@ from oltr.nn.weight_generator import WeightGenerator
 class GeneratedHead(Head):
     """logits = scale · cos(v_direct − μ, w_k), in evaluation with generated weights for classes not common.
 
-    In training every class has its own weight, until an episode overwrites some; always in float32. About
-    the middle μ of the class means features have both signs: after a ReLU all directions are alike.
+    In training every class has its own weight, until an episode overwrites some; always in float32.
+    Features are centred on the mean μ of the class means: after a ReLU all directions are similar.
     """
 
     common: Tensor  # K
-    others: Tensor  # the numbers of the classes that are not common
+    others: Tensor  # indices of the classes that are not common
     class_means: Tensor  # K×D
     middle: Tensor  # D
 
@@ -36,15 +36,13 @@ class GeneratedHead(Head):
         self.register_buffer("middle", torch.zeros_like(weight[0]))
 
     def start_from(self, class_means: Tensor) -> None:
-        """Keep the class means (K×D) and their middle."""
+        """Store the class means (K×D) and their mean."""
         self.class_means.copy_(class_means)
         self.middle.copy_(class_means.mean(dim=0))
 
     def forward(self, direct: Tensor) -> Output:
         with torch.autocast(direct.device.type, enabled=False):
             direct = direct.to(self.weight.dtype)
-            if self.training and not blocks.in_one_piece(len(direct), len(self.weight)):
-                return Output(None, direct)
             z = self.unit(direct)
             logits = self.cosines(z, self.weight)
             if not self.training:
@@ -52,7 +50,7 @@ class GeneratedHead(Head):
         return Output(logits, direct)
 
     def unit(self, features: Tensor) -> Tensor:
-        """Unit-length features about the middle: n×D → n×D."""
+        """Centred features of unit length: n×D → n×D."""
         return F.normalize(features - self.middle, dim=1)
 
     def cosines(self, z: Tensor, weight: Tensor) -> Tensor:
@@ -60,13 +58,13 @@ class GeneratedHead(Head):
         return self.scale * z @ weight.T / lengths(weight)
 
     def pose(self, output: Output, episode: Episode) -> Tensor:
-        """The logits when the weights of posing classes, to which none attends, are generated: B×K."""
+        """Logits with generated weights for the posing classes, to which none attends: B×K."""
         z, attended = self.unit(output.direct_feature), self.common & ~episode.posing(len(self.common))
         generated = episode.means(self.generator(z, self.weight, attended))
-        return episode.overwrite(output.all_logits, self.cosines(z, generated))
+        return episode.overwrite(output.logits, self.cosines(z, generated))
 
     def _others_weights(self) -> Tensor:
-        """Generated weights of the classes not common, their class mean the one support."""
-        # So many at a time that not all of these classes × all classes is there at once.
+        """Generated weights of the classes that are not common, each from its class mean as one support."""
+        # A part at a time: these classes × all classes may be too large a tensor.
         parts = self.unit(self.class_means[self.others]).split(max(blocks.LARGEST // len(self.weight), 1))
         return torch.cat([self.generator(part, self.weight, self.common) for part in parts])

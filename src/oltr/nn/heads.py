@@ -1,4 +1,4 @@
-"""What stands on the direct feature and names the class."""
+"""Heads: from the direct feature to the logits."""
 
 from __future__ import annotations
 
@@ -16,12 +16,9 @@ from oltr.nn.meta_embedding import MetaEmbedding
 
 
 class Output(NamedTuple):
-    """What a network says of a batch; None where it has no such part.
+    """A network's output for a batch; None where it has no such part."""
 
-    In training there are no logits where the classes are too many for a B×K tensor; in evaluation there are.
-    """
-
-    logits: Tensor | None  # B×K
+    logits_or_none: Tensor | None  # B×K; None only in training, of a head that works in blocks of classes
     direct_feature: Tensor  # B×D
     meta_embedding: Tensor | None = None  # B×D
     reachability: Tensor | None = None  # B
@@ -29,15 +26,15 @@ class Output(NamedTuple):
     concept_selector: Tensor | None = None  # B×D
 
     @property
-    def all_logits(self) -> Tensor:
-        """The logits, for a loss that cannot do without: B×K."""
-        if self.logits is None:
+    def logits(self) -> Tensor:
+        """B×K; a UserError where the head computed none."""
+        if self.logits_or_none is None:
             raise UserError(
                 "This method's loss needs all logits of a batch at once.",
-                f"The classes are too many for that with {len(self.direct_feature)} images in a batch.",
+                f"There are too many classes for that with {len(self.direct_feature)} images in a batch.",
                 "a smaller batch, e.g. --set stage1.batch_size=32",
             )
-        return self.logits
+        return self.logits_or_none
 
 
 class Head(nn.Module):
@@ -45,11 +42,14 @@ class Head(nn.Module):
 
     def cross_entropy(self, output: Output, labels: Tensor) -> Tensor:
         """Mean over the batch of −log softmax(logits)[label], in float32."""
-        return F.cross_entropy(output.all_logits.float(), labels)
+        return F.cross_entropy(output.logits.float(), labels)
 
 
 class LinearHead(Head):
-    """logits = W v_direct + b: the plain model's head; always in float32, as rounded logits would tie."""
+    """logits = W v_direct + b, the plain model's head; always in float32, as rounded logits would tie.
+
+    In training it computes no logits beyond `blocks.LARGEST` of them, only their cross-entropy.
+    """
 
     def __init__(self, dims: int, num_classes: int):
         super().__init__()
@@ -62,7 +62,7 @@ class LinearHead(Head):
             return Output(self.classifier(direct.to(self.classifier.weight.dtype)), direct)
 
     def cross_entropy(self, output: Output, labels: Tensor) -> Tensor:
-        if output.logits is not None:
+        if output.logits_or_none is not None:
             return super().cross_entropy(output, labels)
         return blocked_cross_entropy(
             output.direct_feature, self.classifier.weight, labels, self.classifier.bias
@@ -70,7 +70,10 @@ class LinearHead(Head):
 
 
 class MetaEmbeddingHead(Head):
-    """logits = cosine classifier of the meta-embedding; always in float32, where 1/γ needs it."""
+    """logits = cosine classifier of the meta-embedding; always in float32, which 1/γ needs.
+
+    In training it computes no logits beyond `blocks.LARGEST` of them, only their cross-entropy.
+    """
 
     def __init__(self, meta: MetaEmbedding, classifier: CosineClassifier):
         super().__init__()
@@ -92,6 +95,6 @@ class MetaEmbeddingHead(Head):
         )
 
     def cross_entropy(self, output: Output, labels: Tensor) -> Tensor:
-        if output.logits is not None or output.meta_embedding is None:
+        if output.logits_or_none is not None or output.meta_embedding is None:
             return super().cross_entropy(output, labels)
         return self.classifier.cross_entropy(output.meta_embedding, labels)

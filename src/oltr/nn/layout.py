@@ -1,10 +1,9 @@
-"""Feature maps as B×C×H×W, whatever layout a network uses inside."""
+"""Feature maps as B×C×H×W, whatever layout a network uses."""
 
 from __future__ import annotations
 
 import math
 
-import torch
 from torch import Tensor
 
 
@@ -22,16 +21,6 @@ def to_map(features: Tensor, channels: int, prefix_tokens: int) -> Tensor:
         side = math.isqrt(patches.shape[2])
         return patches.unflatten(2, (side, side)) if _is_square(patches.shape[2]) else patches.unsqueeze(3)
     return features[:, :, None, None]
-
-
-def from_map(feature_map: Tensor, like: Tensor) -> Tensor:
-    """The way back: a B×C×H×W map in the layout of `like`, whose prefix tokens are kept."""
-    if like.ndim == 3:
-        patches = feature_map.flatten(2).transpose(1, 2)
-        return torch.cat([like[:, : like.shape[1] - patches.shape[1]], patches], dim=1)
-    if like.shape != feature_map.shape:
-        return feature_map.permute(0, 2, 3, 1)
-    return feature_map
 
 
 def _is_square(number: int) -> bool:

@@ -16,7 +16,7 @@ NEAREST_POSSIBLE = 1e-6
 class Memory(nn.Module):
     """M = {c_i}: K×D centroids, learned together with the features.
 
-    A class that has given no image yet has no centroid: it is never the nearest one.
+    A class without an image so far has no centroid: it is never the nearest one.
     """
 
     def __init__(self, num_classes: int, dims: int):
@@ -49,7 +49,7 @@ class Memory(nn.Module):
     def reachability(self, direct: Tensor, constant: bool) -> Tensor:
         """γ = min_i ‖v_direct − c_i‖₂: B×D → B; with `constant` no gradient reaches the centroids."""
         centroids = self.centroids.detach() if constant else self.centroids
-        # Matrix products only pick the nearest; its distance is then computed exactly.
+        # The matrix product only selects the nearest; its distance is then computed exactly.
         gap = direct - take_rows(centroids, self.nearest(direct))
         return gap.square().sum(dim=1).clamp(min=NEAREST_POSSIBLE**2).sqrt()
 
@@ -67,7 +67,7 @@ class Memory(nn.Module):
         return nearest.gather(0, distances.argmin(dim=0, keepdim=True))[0]
 
     def _nearest_of(self, direct: Tensor, block: slice) -> tuple[Tensor, Tensor]:
-        """‖c‖² − 2 x·c, which ranks like the distance, and the class that has the least of it: B, B."""
+        """The least ‖c‖² − 2 x·c, which orders classes as the distance does, and its class: B, B."""
         centroids = self.centroids[block]
         squares = torch.linalg.vector_norm(centroids, dim=1).square()
         squares = squares.masked_fill_(~self.known[block], torch.inf)

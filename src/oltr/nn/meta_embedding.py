@@ -15,7 +15,7 @@ CoefficientForm = Literal["softmax", "raw"]
 
 
 class MetaParts(NamedTuple):
-    """What went into a meta-embedding; None where that part is switched off."""
+    """A meta-embedding and its parts; None where a part is switched off."""
 
     meta_embedding: Tensor  # B×D
     memory_feature: Tensor | None  # B×D
@@ -27,7 +27,9 @@ class MetaEmbedding(nn.Module):
     """v_meta = (s/γ) (v_direct + e ⊗ v_memory), B×D → B×D, with
 
     v_memory = oᵀM, o = T_hal(v_direct) (softmax of it in the released form), e = tanh(T_sel(v_direct)),
-    γ = reachability of v_direct; s is 10 in the released form, 1 in the paper's. Each part can be left out.
+    γ = reachability of v_direct; s is 10 in the released form, 1 in the paper's. Each part can be switched
+    off; the defaults are the released form. Without `constant_centroids` the classifier's gradient reaches
+    the centroids.
     """
 
     def __init__(
@@ -35,12 +37,12 @@ class MetaEmbedding(nn.Module):
         num_classes: int,
         dims: int,
         *,
-        memory: bool,
-        selector: bool,
-        reachability: bool,
-        coefficients: CoefficientForm,
-        reachability_scale: float,
-        constant_centroids: bool,
+        memory: bool = True,
+        selector: bool = True,
+        reachability: bool = True,
+        coefficients: CoefficientForm = "softmax",
+        reachability_scale: float = 10.0,
+        constant_centroids: bool = True,
     ):
         super().__init__()
         self.coefficients, self.scale, self.constant = coefficients, reachability_scale, constant_centroids
@@ -64,7 +66,7 @@ class MetaEmbedding(nn.Module):
 
 
 def hallucinate(direct: Tensor, hallucinator: nn.Linear, centroids: Tensor, form: CoefficientForm) -> Tensor:
-    """v_memory = oᵀM, o = T_hal(v_direct) or its softmax: B×D, K×D → B×D; no B×K tensor beyond a limit."""
+    """v_memory = oᵀM, o = T_hal(v_direct) or its softmax: B×D, K×D → B×D; in blocks where B×K is large."""
     (batch, dims), weight, bias = direct.shape, hallucinator.weight, hallucinator.bias
     whole = in_one_piece(batch, len(weight))
     if form == "softmax":

@@ -1,4 +1,4 @@
-"""A linear classifier whose rows for rare classes are regressed from what a few images give."""
+"""A linear classifier whose rows for rare classes are regressed from few-shot rows."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from oltr.nn.blocks import in_one_piece
 from oltr.nn.heads import Head, Output
 
 
 class RegressedHead(Head):
     """logit_k = ρ r_k · [v_direct − μ; 1]: common classes keep their trained row, the others have T(r⁰).
 
-    Rows stand about the middle μ of the class means and are counted in ρ, the mean length of the common
-    classes' weights: r = [w; b + w·μ] / ρ. The few-shot row of images with mean feature m has the direction
-    of m and the common classes' mean offset: r⁰ = [(m − μ) / ‖m − μ‖; mean of (b + w·μ) / ρ].
+    Rows are centred on the mean μ of the class means and scaled by ρ, the mean length of the common classes'
+    weights: r = [w; b + w·μ] / ρ. The few-shot row of images with mean feature m has the direction of m and
+    the common classes' mean offset: r⁰ = [(m − μ) / ‖m − μ‖; mean of (b + w·μ) / ρ].
     """
 
     length: Tensor
@@ -24,7 +23,7 @@ class RegressedHead(Head):
     class_means: Tensor  # K×D
     counts: Tensor  # K
     common: Tensor  # K
-    others: Tensor  # the numbers of the classes that are not common
+    others: Tensor  # indices of the classes that are not common
 
     def __init__(self, classifier: nn.Linear, common: Tensor, counts: Tensor, regressor: nn.Module):
         super().__init__()
@@ -40,7 +39,7 @@ class RegressedHead(Head):
 
     @torch.no_grad()
     def start_from(self, class_means: Tensor) -> None:
-        """Keep the class means (K×D) and move the rows to their middle."""
+        """Store the class means (K×D) and centre the rows on their mean."""
         self.class_means.copy_(class_means)
         moved = class_means.mean(dim=0) - self.middle
         self.rows[:, -1] += self.rows[:, :-1] @ moved
@@ -49,13 +48,11 @@ class RegressedHead(Head):
     def forward(self, direct: Tensor) -> Output:
         with torch.autocast(direct.device.type, enabled=False):
             direct = direct.to(self.rows.dtype)
-            if self.training and not in_one_piece(len(direct), len(self.rows)):
-                return Output(None, direct)
             regressed = self.regress(self.class_means[self.others], self.counts[self.others])
             return Output(self.scores(direct, self.rows.index_copy(0, self.others, regressed)), direct)
 
     def regress(self, means: Tensor, shots: Tensor) -> Tensor:
-        """T(r⁰) of the mean features of as many images as `shots` says: n×D, n → n×(D+1)."""
+        """T(r⁰) from mean features of `shots` images each: n×D, n → n×(D+1)."""
         offset = torch.where(self.common, self.rows[:, -1], 0).sum() / self.common.sum()
         directions = F.normalize(means - self.middle, dim=1)
         return self.regressor(torch.cat([directions, offset.expand(len(means), 1)], dim=1), shots)

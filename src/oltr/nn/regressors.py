@@ -1,4 +1,4 @@
-"""Networks that turn a classifier learned from a few images into the one that many would have given."""
+"""Networks that map a classifier of few images to that of many."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Regressor(nn.Module):
 class RecursiveRegressor(nn.Module):
     """F_i(w) = F_{i+1}(w + f(w; θ_i)), entered at i = ⌊log2 shots⌋: n×D, n → n×D.
 
-    Block i makes a classifier of 2^i images one of 2^(i+1), the last one of many. The chain starts as the
-    identity.
+    Block i maps a classifier of 2^i images to one of 2^(i+1), the last to one of many. The chain starts as
+    the identity.
     """
 
     def __init__(self, dims: int, levels: int):

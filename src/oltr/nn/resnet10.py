@@ -1,4 +1,4 @@
-"""The paper's ResNet-10, and one of half its width for small machines, as timm models."""
+"""The paper's ResNet-10, and one of half its width for CPUs, as timm models."""
 
 from __future__ import annotations
 

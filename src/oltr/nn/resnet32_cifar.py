@@ -1,4 +1,4 @@
-"""The ResNet-32 for 32-pixel images on which long-tail papers compare, as a timm model."""
+"""The ResNet-32 for 32-pixel images that long-tail papers compare on, as a timm model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A trained classifier of which only the length of each class's logit still learns."""
+"""A trained classifier with one learned scale per class."""
 
 from __future__ import annotations
 
@@ -6,33 +6,23 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from oltr.nn.blocked_softmax import blocked_cross_entropy
-from oltr.nn.blocks import in_one_piece
 from oltr.nn.heads import Head, Output
 
 
 class ScaledHead(Head):
-    """logits_c = s_c (w_c·v_direct + b_c), s from 1 on, w and b those of `classifier`: B×D → B×K, float32."""
+    """logits_c = s_c (w_c·v_direct + b_c), s starting at 1, w and b of `classifier`: B×D → B×K, float32."""
 
     weight: Tensor
     bias: Tensor
 
     def __init__(self, classifier: nn.Linear):
         super().__init__()
-        # Buffers, since a stage lets every parameter of the head learn or none.
+        # Buffers, since a stage trains all parameters of the head or none.
         self.register_buffer("weight", classifier.weight.detach().clone())
         self.register_buffer("bias", classifier.bias.detach().clone())
         self.scale = nn.Parameter(torch.ones_like(self.bias))
 
     def forward(self, direct: Tensor) -> Output:
-        if self.training and not in_one_piece(len(direct), len(self.weight)):
-            return Output(None, direct)
         with torch.autocast(direct.device.type, enabled=False):
             logits = F.linear(direct.to(self.weight.dtype), self.weight, self.bias)
         return Output(self.scale * logits, direct)
-
-    def cross_entropy(self, output: Output, labels: Tensor) -> Tensor:
-        if output.logits is not None:
-            return super().cross_entropy(output, labels)
-        weight, bias = self.scale[:, None] * self.weight, self.scale * self.bias
-        return blocked_cross_entropy(output.direct_feature, weight, labels, bias)

@@ -13,7 +13,7 @@ class WeightGenerator(nn.Module):
     """w' = φ_avg ⊙ z + φ_att ⊙ Σ_b softmax_b(scale · cos(φ_q z, k_b)) w_b / ‖w_b‖, z a unit-length feature.
 
     A new class's weight is the mean of w' over its supports. The keys k start as the weights w, φ_q as the
-    identity: a support at first attends to the classes that it resembles.
+    identity: at first a support attends to the classes most similar to it.
     """
 
     def __init__(self, weight: Tensor, scale: float):
@@ -29,7 +29,7 @@ class WeightGenerator(nn.Module):
         """Features (n×D), the classes' weights (K×D) and which of them may be attended to (K) → n×D."""
         query = self.scale * F.normalize(self.query(z), dim=1)
         scores = query @ self.keys.T / lengths(self.keys)
-        # A finite floor and the mask again: where no class may be attended to, nothing is added.
+        # A finite floor and the mask again: nothing is added where no class may be attended to.
         floor = torch.finfo(scores.dtype).min
         coefficients = scores.masked_fill(~attended, floor).softmax(dim=1) * attended / lengths(weight)
         return self.average * z + self.attention * (coefficients @ weight)

@@ -1,7 +1,7 @@
 """Recipes: a setting's data, backbone and budget (NAME.yaml), and a method's own numbers (methods/NAME.yaml).
 
-A run is put together in this order, later wins: the defaults of config.py, the recipe, the method's file,
-what the recipe says of this method, the command line.
+A run is put together in this order, later wins: the defaults of config.py and of the method, the recipe, the
+method's file, what the recipe says of this method, the command line.
 """
 
 from __future__ import annotations
@@ -61,12 +61,16 @@ def load_recipe(name: str) -> Recipe:
     return Recipe(path.stem, values.get("about", ""), values["run"], values["methods"], values["expect"])
 
 
-def resolve(recipe: str, method: str, changes: Mapping[str, Any] | None = None) -> RunConfig:
-    """The whole configuration of `method` under `recipe`, with the caller's nested `changes` on top."""
+def resolve(
+    recipe: str,
+    method: str,
+    changes: Mapping[str, Any] | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> RunConfig:
+    """The configuration of `method` under `recipe`: nested `changes` on top, default `settings` below."""
     chosen, own = load_recipe(recipe), HOME / "methods" / f"{method}.yaml"
-    if not own.is_file():
-        raise unknown_name("method", method, [path.stem for path in own.parent.glob("*.yaml")])
-    values = merge(chosen.run, read_entries(own))
+    values = merge({"settings": settings or {}}, chosen.run)
+    values = merge(values, read_entries(own) if own.is_file() else {})
     own_changes = _entries(chosen.methods.get(method), f"{method} in recipe {recipe}")
     values = merge(values, current_values(own_changes))
     values = merge(values, changes or {})

@@ -14,9 +14,10 @@ from torch import Tensor
 
 from oltr.errors import UserError
 from oltr.files import atomic_write
+from oltr.metrics.labels import OPEN
 from oltr.openset import Score
 
-OPEN = -1  # the label of an image whose class was never seen in training, and of a prediction "unknown"
+__all__ = ["OPEN", "SPLITS", "Outputs", "Scored", "scored_by"]
 SPLITS = ("val", "test", "open")  # of which a run keeps outputs
 
 

@@ -133,7 +133,7 @@ def compute_outputs(run: TrainedRun, images: Images, score: Score | None = None,
 
 def _changed(network: Network, views: Tensor, score: Score, std: Sequence[float]) -> Tensor:
     """The view of the images that a score reads."""
-    return score.change(lambda x: network(x).all_logits, views, std)
+    return score.change(lambda x: network(x).logits, views, std)
 
 
 def _kept(file: Path, trained: bool) -> Outputs:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import yaml
@@ -34,13 +34,20 @@ def configure(
     changed: dict[str, Any] = {}
     for change in changes:
         changed = merge(changed, parse_change(change))
-    config = resolve(recipe, method, merge(values, changed))
+    config = recipe_config(recipe, method, merge(values, changed))
     if image_size is not None:
         config = _at_size(config, image_size)
     if epochs:
         config = with_epochs(config, tuple(epochs))
     # What was set by name stays, where the size or the epochs would have moved it in proportion.
     return _checked(build(RunConfig, merge(dataclasses.asdict(config), changed)))
+
+
+def recipe_config(recipe: str, method: str, changes: Mapping[str, Any] | None = None) -> RunConfig:
+    """The configuration of a method under a recipe, all of the method's settings included."""
+    from oltr.methods import METHODS
+
+    return resolve(recipe, method, changes, METHODS[method].all_settings())
 
 
 def parse_change(text: str) -> dict[str, Any]:
@@ -75,7 +82,7 @@ def _checked(config: RunConfig) -> RunConfig:
 
     check_limits(config)
     method = METHODS[config.method]
-    method.check(config.settings)
+    config = dataclasses.replace(config, settings=method.all_settings(config.settings))
     if method.needs_stage2 and config.stage2 is None:
         raise UserError(
             f"{config.method} needs a second stage.",

@@ -169,7 +169,8 @@ class RunFolder:
     def load_checkpoint(self) -> dict[str, Any]:
         """The state after the last epoch, to go on from."""
         try:
-            return torch.load(self.last, map_location="cpu", weights_only=True)
+            state = torch.load(self.last, map_location="cpu", weights_only=True)
+            return state | {"network": current_weights(state["network"])}
         except Exception as problem:  # a cut file fails in many ways
             raise UserError(
                 f"The checkpoint {self.last} cannot be read.",

@@ -52,6 +52,7 @@ class Stages:
         self.history: list[dict[str, Any]] = []
         self.seconds, self.best = 0.0, -1.0
         self.writer = CheckpointWriter()
+        method.to(device)
 
     def train(self) -> Network:
         """Both stages; what an earlier call finished is not done again."""

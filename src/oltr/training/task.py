@@ -148,7 +148,7 @@ class Task(LightningModule):
     def validation_step(self, batch: tuple[Tensor, Tensor], index: int, dataloader_idx: int = 0) -> None:
         images, labels = batch
         with autocast(self.device, self.config.precision):
-            logits = self.network(images).all_logits
+            logits = self.network(images).logits
         if dataloader_idx == 0:
             self.shot_accuracy.update(logits, labels)
         self.open_f.update(logits, labels)

@@ -65,7 +65,7 @@ def explain(run: TrainedRun, image: Path) -> Explanation:
 
 def _as_outputs(said: Output) -> Outputs:
     outputs = Outputs(
-        said.all_logits, torch.tensor([-1]), said.direct_feature, said.meta_embedding, said.reachability
+        said.logits, torch.tensor([-1]), said.direct_feature, said.meta_embedding, said.reachability
     )
     if not outputs.logits.isfinite().all():
         raise UserError(

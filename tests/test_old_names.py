@@ -1,0 +1,67 @@
+"""Run folders, recipes and `--set` under the names of earlier versions."""
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from oltr.console import Console
+from oltr.data.pack import open_pack
+from oltr.errors import UserError
+from oltr.old_names import current_values, current_weights
+from oltr.runs.evaluate_run import load_network
+from oltr.training.configure import configure
+from oltr.training.fit import fit
+from oltr.training.options import FitOptions
+from oltr.training.run_folder import RunFolder
+from tests.helpers.tiny import tiny_config
+
+
+def test_attention_on_the_last_map_is_what_there_is():
+    assert current_values({"settings": {"attention_stage": -1, "fc": 3}}) == {"settings": {"fc": 3}}
+    assert configure("glyphs", "oltr", changes=["settings.attention_stage=-1"]) == configure("glyphs", "oltr")
+
+
+@pytest.mark.parametrize("stage", [0, 2, -2])
+def test_attention_on_another_map_is_refused(stage):
+    with pytest.raises(UserError, match=f"settings.attention_stage is {stage}"):
+        configure("glyphs", "oltr", changes=[f"settings.attention_stage={stage}"])
+
+
+def test_an_own_recipe_may_still_name_it(tmp_path):
+    recipe = tmp_path / "mine.yaml"
+    recipe.write_text("base: glyphs\nmethods: {oltr: {settings: {attention_stage: -1, fc: 8}}}")
+    assert configure(str(recipe), "oltr").settings["fc"] == 8
+
+
+def test_numbers_that_yaml_reads_as_text_are_numbers():
+    old = {"within_weight": "5e-5", "between_weight": "1e-4", "largest": 2, "margin": 100.0}
+    assert current_values({"settings": old})["settings"] == configure("glyphs", "range").settings
+
+
+def test_the_counts_in_a_head_are_left_out():
+    state = {"head.classifier.weight": torch.zeros(2), "head.train_counts": torch.ones(2)}
+    assert list(current_weights(state)) == ["head.classifier.weight"]
+
+
+def test_a_run_whose_head_held_the_counts_is_opened_and_continued(pack, tmp_path):
+    config, manifest = tiny_config("balanced-softmax", epochs=(1, 1)), open_pack(pack).manifest
+    network, _ = fit(config, manifest, tmp_path / "run", Console(quiet=True), FitOptions())
+    folder = RunFolder(tmp_path / "run")
+    counts = torch.tensor(manifest.train_counts()).float()
+    for file in (folder.model, folder.stage_weights(1), folder.stage_weights(2)):
+        weights = load_file(file)
+        assert "head.train_counts" not in weights
+        save_file(weights | {"head.train_counts": counts}, file)
+    last = torch.load(folder.last, weights_only=True)
+    last["network"]["head.train_counts"] = counts
+    torch.save(last, folder.last)
+    expected = {name: value.cpu() for name, value in network.state_dict().items()}
+
+    def check(found):
+        assert found.state_dict().keys() == expected.keys()
+        assert all(torch.equal(value.cpu(), expected[name]) for name, value in found.state_dict().items())
+
+    check(load_network(folder))
+    check(fit(config, manifest, folder.path, Console(quiet=True), FitOptions(resume=True))[0])
+    folder.stage_weights(2).unlink()  # the checkpoint is next
+    check(fit(config, manifest, folder.path, Console(quiet=True), FitOptions(resume=True))[0])
