@@ -29,7 +29,7 @@ from oltr.runs.report import Report
 from oltr.runs.run_outputs import best_device, cached_outputs, kept_outputs, load_network
 from oltr.runs.train_run import train_run
 from oltr.training.configure import configure
-from oltr.training.options import FitOptions
+from oltr.training.options import TrainOptions
 from oltr.training.run_folder import RunFolder
 
 
@@ -82,7 +82,7 @@ class Recognizer:
         self._check_decision(config, manifest, console)
         temporary = tempfile.TemporaryDirectory(prefix="oltr-") if self.run is None else None
         path = Path(self.run or ".") if temporary is None else Path(temporary.name) / "run"
-        train_run(config, manifest, path, console, FitOptions(), str(source))
+        train_run(config, manifest, path, console, TrainOptions(), str(source))
         self._open(path)
         self._temporary = temporary  # only now: until training has ended well, the last model stays
         self._note_decision(path)

@@ -6,16 +6,15 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from oltr.console import Console
 from oltr.data.pack import open_pack
 from oltr.methods import METHODS
 from oltr.nn.backbone import Backbone
 from oltr.nn.class_counts import counts_of
 from oltr.recipes import resolve
 from oltr.runs.evaluate_run import load_network
-from oltr.training.fit import fit
-from oltr.training.options import FitOptions
+from oltr.training.options import TrainOptions
 from oltr.training.run_folder import RunFolder
+from oltr.training.train import train
 from tests.helpers.tiny import tiny_config
 
 COUNTS, LABELS = [625, 81, 16], [0, 2, 1, 0]
@@ -64,7 +63,7 @@ def test_stage_1_is_shared_where_scale_and_margin_are_equal():
 def test_a_run_of_one_stage_keeps_its_counts(pack, tmp_path):
     config = tiny_config("ldam-drw", epochs=(1, 1), stage2=None)
     manifest = open_pack(pack).manifest
-    fit(config, manifest, tmp_path / "run", Console(quiet=True), FitOptions())
+    train(config, manifest, tmp_path / "run", TrainOptions())
     folder = RunFolder(tmp_path / "run")
     counts = manifest.train_counts().tolist()
     assert load_file(folder.model)["head.train_counts"].tolist() == counts

@@ -24,7 +24,7 @@ from oltr.runs.evaluate_run import cached_outputs, load_network, make_report, ou
 from oltr.runs.prepare_score import prepared_score, training_outputs
 from oltr.runs.train_run import train_run
 from oltr.runs.tune_odin import tune_odin
-from oltr.training.options import FitOptions
+from oltr.training.options import TrainOptions
 from oltr.training.run_folder import RunFolder
 from tests.helpers.tiny import tiny_config, tiny_pack
 
@@ -35,7 +35,7 @@ FITTED = ["knn", "mahalanobis", "openmax", "vim"]
 @pytest.fixture(scope="module")
 def trained(pack, tmp_path_factory) -> Path:
     """A run with attention and memory; read-only."""
-    folder, options = tmp_path_factory.mktemp("runs") / "oltr", FitOptions(accelerator="cpu")
+    folder, options = tmp_path_factory.mktemp("runs") / "oltr", TrainOptions(accelerator="cpu")
     train_run(tiny_config(epochs=(1, 1)), open_pack(pack).manifest, folder, QUIET, options, str(pack))
     return folder
 

@@ -6,7 +6,7 @@ from oltr.console import Console
 from oltr.data.sources import read_source
 from oltr.runs.read_outputs import outputs_on, own_outputs, source_to_measure
 from oltr.runs.train_run import train_run
-from oltr.training.options import FitOptions
+from oltr.training.options import TrainOptions
 from oltr.training.run_folder import RunFolder
 from tests.helpers.pictures import class_folders
 from tests.helpers.tiny import tiny_config
@@ -15,7 +15,9 @@ QUIET = Console(quiet=True)
 
 
 def trained(out, source, root=None):
-    train_run(tiny_config("plain", (1, 1)), read_source(source, root), out, QUIET, FitOptions(), str(source))
+    train_run(
+        tiny_config("plain", (1, 1)), read_source(source, root), out, QUIET, TrainOptions(), str(source)
+    )
     return RunFolder(out)
 
 

@@ -34,7 +34,7 @@ def demo(out: Path = Path("runs/demo"), seed: int = 0, epochs: Epochs = (), as_j
     from oltr.runs.evaluate_run import cached_outputs, make_report
     from oltr.runs.train_run import train_run
     from oltr.training.configure import configure
-    from oltr.training.options import FitOptions
+    from oltr.training.options import TrainOptions
     from oltr.training.run_folder import RunFolder
 
     console, began = Console(), time.monotonic()
@@ -52,7 +52,7 @@ def demo(out: Path = Path("runs/demo"), seed: int = 0, epochs: Epochs = (), as_j
         console.say(f"\n{method}")
         # Stage 1 is the same for all: the first run trains it, the others take it over.
         shared = None if method == METHODS[0] else out / METHODS[0]
-        options = FitOptions(resume=(folder / "run.yaml").is_file(), stage1_from=shared)
+        options = TrainOptions(resume=(folder / "run.yaml").is_file(), stage1_from=shared)
         report = train_run(config, manifest, folder, console, options, str(pack))
         assert report is not None
         reports[method] = report

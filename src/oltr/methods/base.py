@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import torch
 from torch import Tensor
 
 from oltr.config import build
@@ -14,7 +15,6 @@ from oltr.nn.direct_feature import DirectFeature
 from oltr.nn.heads import LinearHead, Output
 from oltr.nn.network import Network
 from oltr.registry import Registry
-from oltr.runs.outputs import Outputs
 
 
 @dataclass(frozen=True)
@@ -76,9 +76,18 @@ class Method:
     def after_step(self, stage: int, network: Network, output: Output, labels: Tensor) -> None:
         """Called after each optimiser step, for what is learned without a gradient."""
 
-    def after_training(self, network: Network, validation: Callable[[], Outputs | None]) -> str | None:
-        """Called after the last stage, for weights set by looking at validation images; says what was set."""
+    def after_training(
+        self, network: Network, validation: Callable[[], tuple[Tensor, Tensor] | None]
+    ) -> str | None:
+        """Called after the last stage, for weights set by validation images; returns what was set, in words.
+
+        `validation` gives their direct features (N×D) and labels (N) on the CPU; None where there are none.
+        """
         return None
+
+    def to(self, device: torch.device | str) -> Method:
+        """Move what the method has of tensors to the device of its network."""
+        return self
 
 
 METHODS: Registry[type[Method]] = Registry("method")

@@ -18,7 +18,7 @@ from oltr.errors import UserError
 from oltr.runs.outputs import Outputs
 from oltr.runs.run_outputs import SPLITS, best_device, collect, kept_outputs, load_network
 from oltr.training.infer import ViewChange
-from oltr.training.options import FitOptions
+from oltr.training.options import TrainOptions
 from oltr.training.run_folder import RunFolder
 from oltr.wording import count
 
@@ -97,7 +97,7 @@ def read_outputs(
     config, device = folder.config(), best_device()
     network = load_network(folder)
     images = images_for(config, manifest, splits, console)
-    outputs = collect(network, images, config, device, console, FitOptions().workers, splits, change)
+    outputs = collect(network, images, config, device, console, TrainOptions().workers, splits, change)
     numbers = {entry["name"]: number for number, entry in enumerate(folder.classes())}
     translate = torch.tensor([numbers.get(name, -1) for name in manifest.classes] or [-1])
     return {

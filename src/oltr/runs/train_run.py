@@ -7,15 +7,16 @@ from pathlib import Path
 
 from oltr.config import RunConfig
 from oltr.console import Console, process_rank
+from oltr.console import console as process_console
 from oltr.data.manifest import Manifest
 from oltr.data.pack import open_pack
 from oltr.errors import UserError
 from oltr.runs.evaluate_run import collect, make_report, save_outputs
 from oltr.runs.report import Report
 from oltr.runs.run_outputs import SPLITS, kept_outputs, load_network
-from oltr.training.fit import fit
-from oltr.training.options import FitOptions, training_device
+from oltr.training.options import TrainOptions, training_device
 from oltr.training.run_folder import RunFolder
+from oltr.training.train import train
 
 
 def as_packed(config: RunConfig, manifest: Manifest) -> RunConfig:
@@ -45,7 +46,7 @@ def train_run(
     manifest: Manifest,
     out: str | Path,
     console: Console,
-    options: FitOptions,
+    options: TrainOptions,
     source: str = "",
 ) -> Report | None:
     """Train, cache the outputs, write report.json; None without test images, and on helper processes."""
@@ -53,7 +54,8 @@ def train_run(
     if options.resume and _is_whole(folder, manifest):
         folder.check_same(config, manifest)
         return None if process_rank() > 0 else Report.load(folder.report)
-    network, images = fit(config, manifest, out, console, options, source)
+    with process_console.silent(console.screen.quiet):
+        network, images = train(config, manifest, out, options, source)
     outputs = collect(network, images, config, training_device(options), console, options.workers)
     save_outputs(folder, outputs)
     if "test" not in outputs or process_rank() > 0:

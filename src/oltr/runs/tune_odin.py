@@ -18,7 +18,7 @@ from oltr.runs.prepare_score import view_change
 from oltr.runs.read_outputs import images_for, own_manifest
 from oltr.runs.run_outputs import best_device, collect, load_network
 from oltr.runs.views import subset
-from oltr.training.options import FitOptions
+from oltr.training.options import TrainOptions
 from oltr.training.run_folder import RunFolder
 
 TEMPERATURES = (1.0, 10.0, 100.0, 1000.0)
@@ -74,7 +74,7 @@ def tune_odin(
     for score in (Odin(temperature, noise) for temperature, noise in product(temperatures, noises)):
         change = view_change(score, config.data)
         said = collect(
-            network, some, config, best_device(), console, FitOptions().workers, tuple(some), change
+            network, some, config, best_device(), console, TrainOptions().workers, tuple(some), change
         )
         errors[score] = detection_error(score.unknown_score(said["val"]), score.unknown_score(said["open"]))
     best = min(errors, key=lambda score: errors[score])

@@ -17,7 +17,7 @@ from oltr.data.image_access import Images
 from oltr.data.manifest import Manifest
 from oltr.runs.read_outputs import images_for
 from oltr.runs.run_outputs import best_device
-from oltr.training.options import FitOptions
+from oltr.training.options import TrainOptions
 
 AT_A_TIME = 128
 
@@ -46,7 +46,7 @@ def views_of(
     progress: Callable[[int, int], None] | None = None,
 ) -> Iterator[Tensor]:
     """Batches of what the network sees of the images, B×3×s×s."""
-    batches = EvalBatches(images, Augment(config.data, device), AT_A_TIME, device, FitOptions().workers)
+    batches = EvalBatches(images, Augment(config.data, device), AT_A_TIME, device, TrainOptions().workers)
     for number, (views, _) in enumerate(batches):
         yield views
         if progress:
