@@ -17,15 +17,15 @@ from typing import Any
 
 import numpy as np
 import torch
+from oltr.training.task import Task
+from oltr.training.trainer import make_trainer
 from record import record
 from step import Measured
 
 from oltr.data.image_access import Images
 from oltr.training.build import build_method, build_network
 from oltr.training.configure import configure
-from oltr.training.options import FitOptions, training_device
-from oltr.training.task import Task
-from oltr.training.trainer import make_trainer
+from oltr.training.options import TrainOptions, training_device
 
 EPOCHS = 3  # the first compiles
 FULL = {"classes": 1000, "stored": 256, "size": 224, "batch": 128}
@@ -59,7 +59,7 @@ def epoch_seconds(method_name: str, number: int, sizes: dict[str, int], device: 
     network.to(memory_format=torch.channels_last)
     task = Task(method, network, config, stage, images, on_epoch=lambda task, row: rows.append(row))
     with tempfile.TemporaryDirectory() as folder:
-        trainer = make_trainer(device, FitOptions(), Path(folder), stage, EPOCHS, validate=False)
+        trainer = make_trainer(device, TrainOptions(), Path(folder), stage, EPOCHS, validate=False)
         trainer.fit(task)
     return [row["seconds"] for row in rows]
 
@@ -71,7 +71,7 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", default=["plain", "oltr"])
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
-    options = FitOptions(accelerator="cpu" if arguments.small else "auto")
+    options = TrainOptions(accelerator="cpu" if arguments.small else "auto")
     device, sizes = training_device(options), SMALL if arguments.small else FULL
     rows = []
     print(f"{'method':<8}{'images':>9}{'first s':>9}{'epoch s':>9}{'images/s':>10}{'step alone':>12} share")

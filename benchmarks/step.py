@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from oltr.training.task import make_optimizer
 from record import record
 from torch import Tensor
 
@@ -28,7 +29,6 @@ from oltr.nn.backbone import Backbone
 from oltr.training.build import build_method
 from oltr.training.configure import configure
 from oltr.training.step import Step, Work
-from oltr.training.task import make_optimizer
 
 ROUNDS, STEPS = 5, 20
 SHORT_ROUNDS, SHORT_STEPS = 40, 8  # on a CPU, whose speed changes from second to second

@@ -9,7 +9,7 @@ from oltr.data.pack import open_pack
 from oltr.methods import METHODS
 from oltr.openset import SCORES
 from oltr.runs.train_run import train_run
-from oltr.training.options import FitOptions
+from oltr.training.options import TrainOptions
 from tests.helpers.tiny import tiny_config
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -28,7 +28,7 @@ def test_the_example_of_explaining_runs_as_it_is_written(pack, tmp_path, monkeyp
     (example,) = re.findall(r"```python\n(.*?)```", (DOCS / "explain.md").read_text(encoding="utf-8"), re.S)
     opened, config = open_pack(pack), tiny_config("oltr", epochs=(1, 1))
     monkeypatch.chdir(tmp_path)
-    options = FitOptions(accelerator="cpu")
+    options = TrainOptions(accelerator="cpu")
     train_run(config, opened.manifest, "runs/photos", Console(quiet=True), options, str(pack))
     Image.fromarray(opened.images[0]).save("lynx.jpg")
     exec(compile(example, "docs/explain.md", "exec"), {})

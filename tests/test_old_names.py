@@ -4,15 +4,14 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from oltr.console import Console
 from oltr.data.pack import open_pack
 from oltr.errors import UserError
 from oltr.old_names import current_values, current_weights
-from oltr.runs.evaluate_run import load_network
+from oltr.runs.trained_run import TrainedRun
 from oltr.training.configure import configure
-from oltr.training.fit import fit
-from oltr.training.options import FitOptions
+from oltr.training.options import TrainOptions
 from oltr.training.run_folder import RunFolder
+from oltr.training.train import train
 from tests.helpers.tiny import tiny_config
 
 
@@ -45,7 +44,7 @@ def test_the_counts_in_a_head_are_left_out():
 
 def test_a_run_whose_head_held_the_counts_is_opened_and_continued(pack, tmp_path):
     config, manifest = tiny_config("balanced-softmax", epochs=(1, 1)), open_pack(pack).manifest
-    network, _ = fit(config, manifest, tmp_path / "run", Console(quiet=True), FitOptions())
+    network, _ = train(config, manifest, tmp_path / "run", TrainOptions())
     folder = RunFolder(tmp_path / "run")
     counts = torch.tensor(manifest.train_counts()).float()
     for file in (folder.model, folder.stage_weights(1), folder.stage_weights(2)):
@@ -61,7 +60,7 @@ def test_a_run_whose_head_held_the_counts_is_opened_and_continued(pack, tmp_path
         assert found.state_dict().keys() == expected.keys()
         assert all(torch.equal(value.cpu(), expected[name]) for name, value in found.state_dict().items())
 
-    check(load_network(folder))
-    check(fit(config, manifest, folder.path, Console(quiet=True), FitOptions(resume=True))[0])
+    check(TrainedRun(folder.path).network)
+    check(train(config, manifest, folder.path, TrainOptions(resume=True))[0])
     folder.stage_weights(2).unlink()  # the checkpoint is next
-    check(fit(config, manifest, folder.path, Console(quiet=True), FitOptions(resume=True))[0])
+    check(train(config, manifest, folder.path, TrainOptions(resume=True))[0])

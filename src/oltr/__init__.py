@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from oltr.runs.report import Report
     from oltr.runs.trained_run import TrainedRun
 
-__version__ = "0.2.0.dev0"
+__version__ = "0.2.0"
 __all__ = [
     "Recognizer",
     "Report",

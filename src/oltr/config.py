@@ -47,17 +47,20 @@ class StageConfig:
     schedule: Literal["step", "cosine"] = "step"
     lr_milestones: dict[int, float] = field(default_factory=dict)  # "step": from this epoch on, this factor
     warmup_epochs: int = 0  # linear, from the first epoch on
+    lr_every: Literal["epoch", "step"] = "epoch"  # how often the schedule changes the rates
+    ema: float = 0.0  # decay of the average of the weights over the steps, which is then kept; 0: none
     frozen: tuple[str, ...] = ()  # roles that do not learn
     freeze_statistics: bool = False  # of the frozen roles; else their batch norms still follow the data
 
-    def lr_factor(self, epoch: int) -> float:
-        """The share of the learning rates in force during `epoch` (from 0)."""
-        if epoch < self.warmup_epochs:
-            return (epoch + 1) / self.warmup_epochs
+    def lr_factor(self, epoch: int, step: int = 0, steps: int = 1) -> float:
+        """The factor of the learning rates in `epoch` (from 0), or at one of its `steps` (from 0)."""
+        at = epoch + step / steps
+        if at < self.warmup_epochs:
+            return (at + 1 / steps) / self.warmup_epochs
         if self.schedule == "cosine":
-            done = (epoch - self.warmup_epochs) / max(self.epochs - self.warmup_epochs, 1)
+            done = (at - self.warmup_epochs) / max(self.epochs - self.warmup_epochs, 1)
             return 0.5 * (1 + math.cos(math.pi * done))
-        passed = [at for at in self.lr_milestones if epoch >= at]
+        passed = [milestone for milestone in self.lr_milestones if at >= milestone]
         return self.lr_milestones[max(passed)] if passed else 1.0
 
     def lasting(self, epochs: int) -> StageConfig:

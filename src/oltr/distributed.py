@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import torch.distributed as dist
 from torch import Tensor
@@ -18,13 +20,13 @@ def rank() -> int:
 
 
 def wait_for_all() -> None:
-    """Go on when every process has come this far."""
+    """Return when every process has called this."""
     if world_size() > 1:
         dist.barrier()
 
 
 def leave() -> None:
-    """End the exchange: its threads, left to the interpreter's end, now and then crash a process there."""
+    """Close the process group: at the interpreter's end its threads sometimes crash a process."""
     if dist.is_available() and dist.is_initialized():
         dist.destroy_process_group()
 
@@ -53,3 +55,17 @@ def gather_over_ranks(tensor: Tensor) -> Tensor:
     parts = [torch.empty_like(tensor) for _ in range(world_size())]
     dist.all_gather(parts, tensor.detach().contiguous())
     return torch.cat(parts)
+
+
+def interleave_over_ranks(rows: Tensor) -> Tensor:
+    """All rows of a tensor of which process r of W has rows r, r + W, r + 2W ..., on every process."""
+    if world_size() == 1:
+        return rows
+    parts: list[Any] = [None] * world_size()
+    dist.all_gather_object(parts, rows)
+    # The first process has a row if any has; one that has none may not know their shape.
+    whole = parts[0].new_empty((sum(map(len, parts)), *parts[0].shape[1:]))
+    for number, part in enumerate(parts):
+        if len(part):
+            whole[number :: world_size()] = part
+    return whole

@@ -19,7 +19,7 @@ from oltr.runs.rule import choose_rule, other_rule
 from oltr.runs.train_run import train_run
 from oltr.runs.trained_run import TrainedRun
 from oltr.training.configure import configure
-from oltr.training.options import FitOptions
+from oltr.training.options import TrainOptions
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -77,7 +77,7 @@ class Recognizer:
             temporary = tempfile.TemporaryDirectory(prefix="oltr-") if self.run is None else None
             path = Path(self.run or ".") if temporary is None else Path(temporary.name) / "run"
             named = str(source) if isinstance(source, str | Path) else ""
-            train_run(config, manifest, path, FitOptions(), named)
+            train_run(config, manifest, path, TrainOptions(), named)
             self.run_ = TrainedRun(path)
         self._temporary = temporary  # only now: until training has ended well, the last model stays
         return self

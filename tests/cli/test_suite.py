@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from oltr.training.task import Task
+from tests.helpers.training import stop_at
 
 ROWS = """
 about: tiny
@@ -68,15 +68,7 @@ def test_a_failing_run_ends_with_exit_code_1_and_a_list(oltr, pack, tiny, tmp_pa
 
 
 def test_ctrl_c_keeps_the_table_so_far(oltr, pack, tiny, tmp_path, monkeypatch):
-    steps, real = [], Task.training_step
-
-    def stop(self, batch, index):
-        steps.append(index)
-        if len(steps) == 20:
-            raise KeyboardInterrupt
-        return real(self, batch, index)
-
-    monkeypatch.setattr(Task, "training_step", stop)
+    stop_at(monkeypatch, 20)
     said = oltr("suite", tiny, "--source", pack, *QUICK, "--out", tmp_path / "out")
     assert said.code == 130 and said.out == "" and "the same command goes on" in said.err
     table = (tmp_path / "out" / "table.md").read_text()

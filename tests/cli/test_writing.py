@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import QUICK
+from tests.helpers.training import stop_at
 
 ROOM = 5_500_000  # bytes on the small disk: one epoch of the smallest network fits, a whole run does not
 
@@ -134,12 +135,7 @@ def test_a_loss_gone_astray_later_keeps_the_epochs_before(oltr, pack, tmp_path):
 
 
 def test_ctrl_c_before_the_first_epoch_leaves_no_run(oltr, pack, tmp_path, monkeypatch):
-    from oltr.training.task import Task
-
-    def stop(self, batch, index):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Task, "training_step", stop)
+    stop_at(monkeypatch, 1)
     command = ("train", pack, *QUICK, "--out", tmp_path / "run")
     said = oltr(*command)
     assert (

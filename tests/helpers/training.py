@@ -12,21 +12,21 @@ from safetensors.torch import load_file
 
 from oltr.runs.outputs import Outputs
 from oltr.training.run_folder import RunFolder
-from oltr.training.task import Task
+from oltr.training.step import Step
 from tests.helpers.tiny import SMALL_STEPS
 
 # Trains through the command line, and sends itself a signal at the N-th step over both stages.
 STRUCK = """
 import os, sys
-from oltr.training.task import Task
+from oltr.training.step import Step
 number, at = int(sys.argv[1]), int(sys.argv[2])
-step, seen = Task.training_step, []
-def training_step(self, batch, index):
-    seen.append(index)
+step, seen = Step.__call__, []
+def struck(self, batch):
+    seen.append(at)
     if len(seen) == at:
         os.kill(os.getpid(), number)
-    return step(self, batch, index)
-Task.training_step = training_step
+    return step(self, batch)
+Step.__call__ = struck
 from oltr.cli.main import main
 main(sys.argv[3:])
 """
@@ -86,13 +86,13 @@ def assert_learned_the_same(one: Path, other: Path) -> None:
 def stop_at(monkeypatch: pytest.MonkeyPatch, at: int) -> list[int]:
     """Ctrl-C at that training step, counted over all stages and runs; once. The steps seen, as they come."""
     seen: list[int] = []
-    real = Task.training_step
+    real = Step.__call__
 
-    def stop(self, batch, index):
-        seen.append(index)
+    def stop(self, batch):
+        seen.append(len(seen) + 1)
         if len(seen) == at:
             raise KeyboardInterrupt
-        return real(self, batch, index)
+        return real(self, batch)
 
-    monkeypatch.setattr(Task, "training_step", stop)
+    monkeypatch.setattr(Step, "__call__", stop)
     return seen

@@ -3,13 +3,12 @@
 import torch
 from safetensors.torch import load_file
 
-from oltr.console import Console
 from oltr.data.pack import open_pack
 from oltr.methods import METHODS
 from oltr.nn.backbone import Backbone
-from oltr.training.fit import fit
-from oltr.training.options import FitOptions
+from oltr.training.options import TrainOptions
 from oltr.training.run_folder import RunFolder
+from oltr.training.train import train
 from tests.helpers.tiny import tiny_config
 
 
@@ -31,7 +30,7 @@ def test_the_classifier_starts_anew_on_the_same_backbone():
 def test_a_run_leaves_the_backbone_and_its_statistics_as_stage_one_left_them(pack, tmp_path):
     config = tiny_config("crt", epochs=(1, 1))
     assert config.stage2.sampler == "class-aware"
-    fit(config, open_pack(pack).manifest, tmp_path / "run", Console(quiet=True), FitOptions())
+    train(config, open_pack(pack).manifest, tmp_path / "run", TrainOptions())
     folder = RunFolder(tmp_path / "run")
     before, after = load_file(folder.stage_weights(1)), load_file(folder.model)
     assert before.keys() == after.keys()

@@ -4,18 +4,17 @@ import math
 
 import pytest
 import torch
+from oltr.runs.evaluate_run import load_network
 
-from oltr.console import Console
 from oltr.data.pack import open_pack
 from oltr.errors import UserError
 from oltr.methods import METHODS
 from oltr.methods.experts import divergence
 from oltr.nn.backbone import Backbone
 from oltr.recipes import resolve
-from oltr.runs.evaluate_run import load_network
-from oltr.training.fit import fit
-from oltr.training.options import FitOptions
+from oltr.training.options import TrainOptions
 from oltr.training.run_folder import RunFolder
+from oltr.training.train import train
 from tests.helpers.tiny import tiny_config
 
 COUNTS, EXPERTS = [40, 20, 10, 5, 2], 3
@@ -125,7 +124,7 @@ def test_a_compiler_takes_the_head_and_its_loss_in_one_graph():
 @pytest.mark.parametrize("backbone", ["resnet10_half", "test_convnext"])
 def test_a_run_is_read_back(pack, tmp_path, backbone):
     config = tiny_config("experts", epochs=(1, 1), backbone=backbone)
-    network, _ = fit(config, open_pack(pack).manifest, tmp_path / "run", Console(quiet=True), FitOptions())
+    network, _ = train(config, open_pack(pack).manifest, tmp_path / "run", TrainOptions())
     images = torch.randn(2, 3, 32, 32)
     again = load_network(RunFolder(tmp_path / "run"))
     torch.testing.assert_close(again(images).logits, network.cpu().eval()(images).logits)

@@ -1,16 +1,15 @@
 """Learnable weight scaling: one number per class learns, through a whole run and back from its folder."""
 
 import torch
+from oltr.runs.evaluate_run import load_network
 from safetensors.torch import load_file
 
-from oltr.console import Console
 from oltr.data.pack import open_pack
 from oltr.methods import METHODS
 from oltr.nn.backbone import Backbone
-from oltr.runs.evaluate_run import load_network
-from oltr.training.fit import fit
-from oltr.training.options import FitOptions
+from oltr.training.options import TrainOptions
 from oltr.training.run_folder import RunFolder
+from oltr.training.train import train
 from tests.helpers.tiny import tiny_config
 
 
@@ -28,7 +27,7 @@ def test_the_second_network_starts_by_saying_what_the_first_said():
 def test_a_run_changes_the_scales_alone_and_is_read_back(pack, tmp_path):
     config = tiny_config("lws", epochs=(1, 1))
     assert config.stage2.sampler == "class-aware"
-    network, _ = fit(config, open_pack(pack).manifest, tmp_path / "run", Console(quiet=True), FitOptions())
+    network, _ = train(config, open_pack(pack).manifest, tmp_path / "run", TrainOptions())
     folder = RunFolder(tmp_path / "run")
     before, after = load_file(folder.stage_weights(1)), load_file(folder.model)
     scale = after.pop("head.scale")

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
+from oltr.runs.evaluate_run import make_report
 
 from oltr.data.manifest import Manifest
 from oltr.data.pack import open_pack, write_pack_from
-from oltr.runs.evaluate_run import make_report
 from oltr.runs.outputs import Outputs
 from oltr.training.configure import configure
 from oltr.training.run_folder import RunFolder

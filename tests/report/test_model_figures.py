@@ -26,7 +26,7 @@ from oltr.runs.explain.explain import explain
 from oltr.runs.explain.explanation import Missing
 from oltr.runs.explain.training_sample import training_sample
 from oltr.runs.train_run import train_run
-from oltr.training.options import FitOptions
+from oltr.training.options import TrainOptions
 from oltr.training.run_folder import RunFolder
 from tests.helpers.pictures import class_folders
 from tests.helpers.tiny import tiny_config
@@ -43,7 +43,7 @@ def train(pack: Path, folder: Path, method: str = "oltr", **settings) -> RunFold
     """A run of one epoch a stage."""
     config = tiny_config(method, epochs=(1, 1))
     config = tiny_config(method, epochs=(1, 1), settings=config.settings | settings)
-    train_run(config, open_pack(pack).manifest, folder, QUIET, FitOptions(accelerator="cpu"), str(pack))
+    train_run(config, open_pack(pack).manifest, folder, QUIET, TrainOptions(accelerator="cpu"), str(pack))
     return RunFolder(folder)
 
 

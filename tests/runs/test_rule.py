@@ -15,7 +15,7 @@ from oltr.openset import RejectionRule
 from oltr.recipes import resolve
 from oltr.runs.train_run import train_run
 from oltr.runs.trained_run import TrainedRun
-from oltr.training.options import FitOptions
+from oltr.training.options import TrainOptions
 from tests.helpers.tiny import tiny_config
 
 
@@ -27,7 +27,7 @@ def trained(pack, tmp_path_factory):
             tiny_config(epochs=(1, 1)),
             open_pack(pack).manifest,
             out,
-            FitOptions(accelerator="cpu"),
+            TrainOptions(accelerator="cpu"),
             str(pack),
         )
     return out

@@ -22,7 +22,7 @@ from oltr.openset.odin import perturbed
 from oltr.runs import split_outputs
 from oltr.runs.train_run import train_run
 from oltr.runs.trained_run import TrainedRun
-from oltr.training.options import FitOptions
+from oltr.training.options import TrainOptions
 from tests.helpers.pictures import class_folders
 from tests.helpers.tiny import tiny_config, tiny_pack
 
@@ -32,7 +32,7 @@ FITTED = ["knn", "mahalanobis", "openmax", "vim"]
 
 def train(out: Path, source: str | Path, config: RunConfig | None = None, root=None) -> TrainedRun:
     config = config or tiny_config(epochs=(1, 1))
-    options = FitOptions(accelerator="cpu")
+    options = TrainOptions(accelerator="cpu")
     with console.silent():
         train_run(config, read_source(source, root), out, options, str(source))
     return TrainedRun(out)

@@ -14,13 +14,13 @@ from oltr.openset.odin import Odin
 from oltr.runs.train_run import train_run
 from oltr.runs.trained_run import TrainedRun
 from oltr.runs.tune_odin import tune_odin
-from oltr.training.options import FitOptions
+from oltr.training.options import TrainOptions
 from tests.helpers.tiny import tiny_config, tiny_pack
 
 
 @pytest.fixture(scope="module")
 def run(pack, tmp_path_factory) -> TrainedRun:
-    out, options = tmp_path_factory.mktemp("runs") / "oltr", FitOptions(accelerator="cpu")
+    out, options = tmp_path_factory.mktemp("runs") / "oltr", TrainOptions(accelerator="cpu")
     with console.silent():
         train_run(tiny_config(epochs=(1, 1)), open_pack(pack).manifest, out, options, str(pack))
     return TrainedRun(out)

@@ -15,6 +15,9 @@ from oltr.training.configure import configure
         (["stage1.lr_milestones={10: -1}"], r"stage1\.lr_milestones at epoch 10 is -1.*0 or more"),
         (["stage2.lr_milestones={3: .nan}"], r"stage2\.lr_milestones at epoch 3 is nan"),
         (["stage1.lr_milestones={-2: 0.1}"], r"epoch in stage1\.lr_milestones is -2"),
+        (["stage1.ema=1"], r"stage1\.ema is 1.*0 to 1"),
+        (["stage2.ema=-0.1"], r"stage2\.ema is -0\.1"),
+        (["stage1.lr_every=batch"], r"stage1\.lr_every is 'batch'.*epoch, step"),
         (["stage1.epochs=4", "stage1.warmup_epochs=5"], r"stage1\.warmup_epochs is 5.*has 4.*=4 or fewer"),
     ],
 )

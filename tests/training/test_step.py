@@ -8,16 +8,18 @@ import dataclasses
 import pytest
 import torch
 
+from oltr.config import StageConfig
 from oltr.data.augment import Augment
 from oltr.data.batches import TrainBatch
-from oltr.training import task
+from oltr.training import step as step_module
 from oltr.training.build import build_method, build_network
 from oltr.training.configure import configure
-from oltr.training.step import WARM_UP, Step, Work
-from oltr.training.task import compiled, make_optimizer, recorded
+from oltr.training.ema import WeightAverage
+from oltr.training.optimizer import make_optimizer
+from oltr.training.schedule import LearningRates
+from oltr.training.step import WARM_UP, BatchLoss, Step, compiled, recorded
+from tests.helpers.gpu import needs_gpu
 from tests.helpers.tiny import tiny_config
-
-needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
 
 def batches(number, device="cpu", classes=6, size=8):
@@ -29,60 +31,65 @@ def batches(number, device="cpu", classes=6, size=8):
         yield TrainBatch(pixels.permute(0, 3, 1, 2).to(device), draws.to(device), labels.to(device))
 
 
-def work(method_name="oltr", device="cpu", precision="float32", **options):
+def make_step(method_name="oltr", device="cpu", precision="float32", ema=0.0, graph=False):
     config = tiny_config(method_name)
     method = build_method(config, torch.full((6,), 5))
     network = build_network(config, method, 2)
     method.on_stage_start(2, network, lambda: torch.randn(6, network.direct_feature.dims))
-    network.to(device, memory_format=torch.channels_last).train()
+    method.to(device)
+    network.to(device).to(memory_format=torch.channels_last).train()
     optimizer = make_optimizer(network, config.stage(2), fused=device == "cuda")
-    augment = Augment(config.data, device)
-    return Work(method, 2, network, augment, optimizer, precision=precision, **options)
+    batch_loss = BatchLoss(method, 2, network, Augment(config.data, device), precision=precision)
+    average = WeightAverage(network, ema) if ema else None
+    return Step(batch_loss, optimizer, average=average, graph=graph)
 
 
-def weights(done):
-    return {name: tensor.detach().cpu().clone() for name, tensor in done.network.state_dict().items()}
+def weights(step):
+    networks = {"": step.batch_loss.network} | ({"average ": step.average.network} if step.average else {})
+    return {
+        prefix + name: tensor.detach().cpu().clone()
+        for prefix, network in networks.items()
+        for name, tensor in network.state_dict().items()
+    }
 
 
 @pytest.mark.parametrize("method_name", ["oltr", "oltr-paper"])
 def test_a_step_is_augment_forward_backward_update(method_name):
     torch.manual_seed(0)
-    ours = work(method_name)
-    network = copy.deepcopy(ours.network)
+    step = make_step(method_name)
+    method, network = step.batch_loss.method, copy.deepcopy(step.batch_loss.network)
     optimizer = make_optimizer(network, tiny_config(method_name).stage(2), fused=False)
-    step, losses = Step(ours, graph=False), []
+    losses = []
     for batch in batches(3):
         step(batch)
-        views = ours.augment.train(batch.pixels, batch.draws)
+        views = step.batch_loss.augment.train(batch.pixels, batch.draws)
         output = network(views.contiguous(memory_format=torch.channels_last))
-        loss = sum(ours.method.loss(2, network, output, batch.labels).values())
+        loss = sum(method.loss(2, network, output, batch.labels).values())
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        ours.method.after_step(2, network, output, batch.labels)
+        method.after_step(2, network, output, batch.labels)
         losses.append(float(loss.detach()))
     expected = network.state_dict()
-    for name, tensor in weights(ours).items():
+    for name, tensor in weights(step).items():
         torch.testing.assert_close(tensor, expected[name], msg=name)
-    assert float(ours.loss_sum) == pytest.approx(sum(losses), rel=1e-5)
+    assert float(step.loss_sum) == pytest.approx(sum(losses), rel=1e-5)
 
 
-def test_roles_learn_at_their_own_rates():
-    stage = tiny_config("oltr").stage(2)
-    groups = {group["role"]: group for group in work().optimizer.param_groups}
-    assert groups["memory"]["base_lr"] == stage.memory_lr
-    assert groups["classifier"]["base_lr"] == stage.classifier_lr
-    assert groups["backbone"]["base_lr"] == groups["attention"]["base_lr"] == stage.lr
+def test_every_parameter_that_learns_is_inside_the_module_that_ddp_wraps():
+    step = make_step("oltr")
+    inside = {id(parameter) for parameter in step.batch_loss.parameters()}
+    assert inside >= {id(p) for group in step.optimizer.param_groups for p in group["params"]}
 
 
 def test_only_large_images_on_a_gpu_are_worth_compiling(monkeypatch):
-    monkeypatch.setattr(task, "find_spec", lambda name: name)
+    monkeypatch.setattr(step_module, "find_spec", lambda name: name)
     large, small = (configure("glyphs", "oltr", image_size=size) for size in (96, 95))
     cpu, gpu = torch.device("cpu"), torch.device("cuda")
     assert compiled(large, gpu) and not compiled(small, gpu) and not compiled(large, cpu)
     assert compiled(tiny_config(compile="always"), cpu)
     assert not compiled(dataclasses.replace(large, compile="never"), gpu)
-    monkeypatch.setattr(task, "find_spec", lambda name: None)
+    monkeypatch.setattr(step_module, "find_spec", lambda name: None)
     assert not compiled(large, gpu)  # the compiler needs triton there
 
 
@@ -90,36 +97,46 @@ def test_one_gpu_replays_a_graph_unless_the_step_is_to_run_as_written(monkeypatc
     cpu, gpu = torch.device("cpu"), torch.device("cuda")
     assert recorded(tiny_config(), gpu) and recorded(tiny_config(compile="always"), gpu)
     assert not recorded(tiny_config(compile="never"), gpu) and not recorded(tiny_config(), cpu)
-    monkeypatch.setattr(task, "world_size", lambda: 2)
+    monkeypatch.setattr(step_module, "world_size", lambda: 2)
     assert not recorded(tiny_config(), gpu) and not recorded(tiny_config(compile="always"), gpu)
 
 
 @needs_gpu
 @pytest.mark.parametrize("method_name", ["oltr", "oltr-paper"])
-def test_a_graph_gives_the_same_weights_and_follows_the_learning_rate(method_name):
-    results = []
+@pytest.mark.parametrize("ema", [0.0, 0.9])
+def test_a_graph_recorded_once_gives_the_same_weights_at_every_rate(method_name, ema):
+    stage = StageConfig(epochs=2, schedule="cosine", lr_every="step", lr=0.01, classifier_lr=0.02)
+    steps, results = WARM_UP + 6, []
     for graph in (False, True):
         torch.manual_seed(0)
-        ours = work(method_name, "cuda")
-        step = Step(ours, graph)
-        for number, batch in enumerate(batches(WARM_UP + 6, "cuda")):
-            for group in ours.optimizer.param_groups:
-                group["lr"] = group["base_lr"] * (0.1 if number > WARM_UP + 3 else 1.0)
-            step(batch)
-        results.append(weights(ours) | {"loss": ours.loss_sum.cpu()})
+        step, graphs = make_step(method_name, "cuda", ema=ema, graph=graph), set()
+        rates = LearningRates(step.optimizer, stage, torch.device("cuda"))
+        for epoch in range(2):
+            rates.start_epoch(epoch, steps)
+            for number, batch in enumerate(batches(steps, "cuda")):
+                rates.set(number)
+                step(batch)
+                graphs.add(id(step.recorded))
+        assert len(graphs) == (2 if graph else 1)  # none yet, and the one
+        results.append(weights(step) | {"loss": step.loss_sum.cpu()})
     for name, tensor in results[0].items():
         torch.testing.assert_close(results[1][name], tensor, rtol=1e-4, atol=1e-5, msg=name)
 
 
 @needs_gpu
-def test_a_step_never_waits_for_the_device():
+@pytest.mark.parametrize("ema", [0.0, 0.9])
+def test_a_step_never_waits_for_the_device(ema):
     torch.manual_seed(0)
-    step = Step(work("oltr", "cuda", "auto"), graph=False)
+    step = make_step("oltr", "cuda", "auto", ema)
+    stage = StageConfig(epochs=1, schedule="cosine", lr_every="step")
+    rates = LearningRates(step.optimizer, stage, torch.device("cuda"))
+    rates.start_epoch(0, 3)
     data = list(batches(3, "cuda"))
     step(data[0])
     torch.cuda.set_sync_debug_mode("error")
     try:
-        step(data[1])
-        step(data[2])
+        for number in (1, 2):
+            rates.set(number)
+            step(data[number])
     finally:
         torch.cuda.set_sync_debug_mode("default")

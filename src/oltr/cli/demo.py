@@ -28,7 +28,7 @@ def demo(out: Path = Path("runs/demo"), seed: int = 0, epochs: Epochs = (), as_j
     from oltr.runs.train_run import train_run
     from oltr.runs.trained_run import TrainedRun
     from oltr.training.configure import configure
-    from oltr.training.options import FitOptions
+    from oltr.training.options import TrainOptions
     from oltr.training.run_folder import RunFolder
 
     began = time.monotonic()
@@ -45,7 +45,7 @@ def demo(out: Path = Path("runs/demo"), seed: int = 0, epochs: Epochs = (), as_j
         console.say(f"\n{method}")
         # Stage 1 is the same for all: the first run trains it, the others share it.
         shared = None if method == METHODS[0] else out / METHODS[0]
-        options = FitOptions(resume=(folder.path / "run.yaml").is_file(), stage1_from=shared)
+        options = TrainOptions(resume=(folder.path / "run.yaml").is_file(), stage1_from=shared)
         report = train_run(config, manifest, folder.path, options, str(pack))
         assert report is not None
         reports[method] = report

@@ -88,8 +88,8 @@ def train(
 
     from oltr.distributed import leave
     from oltr.runs.train_run import train_run
-    from oltr.training.fit import check_trainable
-    from oltr.training.options import FitOptions
+    from oltr.training.options import TrainOptions
+    from oltr.training.train import check_trainable
 
     check_trainable(manifest)
     console.notes(manifest.notes)
@@ -97,7 +97,7 @@ def train(
     if dry_run:
         _tell_plan(config, manifest, out, as_json)
         return
-    options = FitOptions(
+    options = TrainOptions(
         resume=resume,
         stage1_from=stage1_from,
         devices=devices,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
@@ -30,16 +30,6 @@ class MethodInfo:
 @dataclass(frozen=True)
 class NoSettings:
     """For methods without numbers of their own."""
-
-
-class ValidationOutputs(Protocol):
-    """Features (N×D) and labels (N) of the validation images, for `Method.after_training`."""
-
-    @property
-    def features(self) -> Tensor: ...
-
-    @property
-    def labels(self) -> Tensor: ...
 
 
 class Method(nn.Module):
@@ -94,9 +84,12 @@ class Method(nn.Module):
         """Called after each optimiser step, for updates without a gradient."""
 
     def after_training(
-        self, network: Network, validation: Callable[[], ValidationOutputs | None]
+        self, network: Network, validation: Callable[[], tuple[Tensor, Tensor] | None]
     ) -> str | None:
-        """Called after the last stage, for weights chosen on validation images; returns a remark on them."""
+        """Called after the last stage, for weights set by validation images; returns what was set, in words.
+
+        `validation` gives their direct features (N×D) and labels (N) on the CPU; None where there are none.
+        """
         return None
 
 

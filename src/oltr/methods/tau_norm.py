@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from oltr.errors import UserError
-from oltr.methods.base import METHODS, Method, MethodInfo, ValidationOutputs
+from oltr.methods.base import METHODS, Method, MethodInfo
 from oltr.metrics.accuracy import mean, per_class_accuracy
 from oltr.nn.blocked_softmax import lengths
 from oltr.nn.blocks import LARGEST
@@ -43,10 +43,10 @@ class TauNorm(Method):
     )
 
     @torch.no_grad()
-    def after_training(self, network: Network, validation: Callable[[], ValidationOutputs | None]) -> str:
+    def after_training(self, network: Network, validation: Callable[[], tuple[Tensor, Tensor] | None]) -> str:
         assert isinstance(network.head, LinearHead)
-        classifier, outputs = network.head.classifier, validation()
-        tau = None if outputs is None else best_tau(outputs, classifier.weight.cpu(), self.settings.taus)
+        classifier, embedded = network.head.classifier, validation()
+        tau = None if embedded is None else best_tau(*embedded, classifier.weight.cpu(), self.settings.taus)
         how = "by accuracy on the validation images"
         if tau is None:
             tau, how = self.settings.tau, "as in the settings"
@@ -56,18 +56,17 @@ class TauNorm(Method):
         return f"τ = {tau:g}, {how}"
 
 
-def best_tau(outputs: ValidationOutputs, weight: Tensor, taus: Sequence[float]) -> float | None:
-    """The τ under which w_c·v / ‖w_c‖^τ has the best mean class accuracy, of equals the smallest: N×D, K×D.
+def best_tau(features: Tensor, labels: Tensor, weight: Tensor, taus: Sequence[float]) -> float | None:
+    """The τ under which w_c·v / ‖w_c‖^τ has the best mean class accuracy, of equals the least: N×D, N, K×D.
 
-    Classes without images are left out; None if no class has any. Logits are recomputed from the features:
-    the cached ones include the bias.
+    Classes without images do not count; None if no class has any.
     """
     taus, length, predictions = sorted(taus), lengths(weight), []
-    for features in outputs.features.split(max(LARGEST // len(weight), 1)):
-        logits = features @ weight.T
+    for part in features.split(max(LARGEST // len(weight), 1)):
+        logits = part @ weight.T
         predictions.append(torch.stack([(logits / length**tau).argmax(dim=1) for tau in taus]))
     accuracies = {
-        tau: mean(per_class_accuracy(said, outputs.labels, len(weight)))
+        tau: mean(per_class_accuracy(said, labels, len(weight)))
         for tau, said in zip(taus, torch.cat(predictions, dim=1), strict=True)
     }
     known = {tau: accuracy for tau, accuracy in accuracies.items() if accuracy is not None}

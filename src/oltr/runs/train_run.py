@@ -6,7 +6,7 @@ import dataclasses
 from pathlib import Path
 
 from oltr.config import RunConfig
-from oltr.console import Console, console, process_rank
+from oltr.console import console, process_rank
 from oltr.data.manifest import Manifest
 from oltr.data.pack import open_pack
 from oltr.errors import UserError
@@ -15,13 +15,13 @@ from oltr.runs.outputs import SPLITS
 from oltr.runs.report import Report
 from oltr.runs.rule import check_decision
 from oltr.runs.trained_run import TrainedRun
-from oltr.training.fit import fit
-from oltr.training.options import FitOptions, training_device
+from oltr.training.options import TrainOptions, training_device
 from oltr.training.run_folder import RunFolder
+from oltr.training.train import train
 
 
 def train_run(
-    config: RunConfig, manifest: Manifest, out: str | Path, options: FitOptions, source: str = ""
+    config: RunConfig, manifest: Manifest, out: str | Path, options: TrainOptions, source: str = ""
 ) -> Report | None:
     """Train, keep outputs and rejection rule, write report.json; None without test images, and on helper
     processes."""
@@ -30,7 +30,7 @@ def train_run(
     if options.resume and _is_complete(folder, manifest):
         folder.check_same(config, manifest)
         return None if process_rank() > 0 else Report.load(folder.report)
-    network, images = fit(config, manifest, out, Console(quiet=console.screen.quiet), options, source)
+    network, images = train(config, manifest, out, options, source)
     device = training_device(options)
     for split in (split for split in SPLITS if split in images and len(images[split])):
         with console.progress(f"evaluating {split}") as progress:

@@ -58,7 +58,7 @@ def _data(table: Suite, out: Path, console: Console) -> Path:
 
 def _read(table: Suite, source: str, root: Path | None) -> Manifest:
     from oltr.data.sources import read_source
-    from oltr.training.fit import check_trainable
+    from oltr.training.train import check_trainable
 
     if table.source is not None and not Path(source).expanduser().exists():
         made = f"The data of suite {table.name} are made with:\n{table.source.rstrip()}"

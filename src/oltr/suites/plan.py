@@ -19,8 +19,8 @@ from oltr.suites.suite_file import Suite, SuiteRow
 from oltr.training.build import build_method
 from oltr.training.configure import configure
 from oltr.training.limits import check_limits
+from oltr.training.resume import STAGE1_SETTINGS
 from oltr.training.run_folder import RunFolder
-from oltr.training.stages import STAGE1_SETTINGS
 
 
 @dataclass(frozen=True, eq=False)

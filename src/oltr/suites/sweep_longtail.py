@@ -95,7 +95,7 @@ def _whole_set(table: Suite, out: Path, console: Console) -> str:
 def _check(table: Suite, full: Manifest) -> None:
     """Refuse data on which the sweep would show nothing; test and val images can be taken from training."""
     from oltr.suites.check import check_sweep
-    from oltr.training.fit import check_trainable
+    from oltr.training.train import check_trainable
 
     check_trainable(full)
     check_sweep(table, full)

@@ -13,12 +13,12 @@ from oltr.errors import UserError
 from oltr.runs.train_run import train_run
 from oltr.suites.job import Job
 from oltr.suites.rows import in_a_line
-from oltr.training.options import FitOptions
+from oltr.training.options import TrainOptions
 
 
 def train_one(job: Job) -> str | None:
     """Train and evaluate, going on where an earlier call stopped; returns why it failed, if it did."""
-    console, options = Console(quiet=job.at_once > 1), FitOptions(resume=True, stage1_from=job.stage1_from)
+    console, options = Console(quiet=job.at_once > 1), TrainOptions(resume=True, stage1_from=job.stage1_from)
     if job.cpu:
         options.accelerator = "cpu"
     if job.at_once > 1:

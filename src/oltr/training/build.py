@@ -19,10 +19,11 @@ def build_network(config: RunConfig, method: Method, stage: int, weights: str | 
     """The untrained network of a stage; its random start depends on the seed and the stage alone."""
     torch.manual_seed(config.seed)
     network = method.build_stage1(Backbone(config.backbone, config.data.image_size, weights))
-    return build_second(config, method, network) if stage == 2 else network
+    return build_stage2(config, method, network) if stage == 2 else network
 
 
-def build_second(config: RunConfig, method: Method, first: Network) -> Network:
+def build_stage2(config: RunConfig, method: Method, first: Network) -> Network:
     """The network of stage 2 on top of that of stage 1, on the CPU like every new network."""
     torch.manual_seed(config.seed + 2**32)
+    method.to("cpu")
     return method.build_stage2(first.cpu())

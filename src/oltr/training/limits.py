@@ -20,6 +20,7 @@ _STAGE_LIMITS: dict[str, tuple[float, float]] = {
     "momentum": (0, 1),
     "weight_decay": (0, math.inf),
     "warmup_epochs": (0, math.inf),
+    "ema": (0, math.nextafter(1, 0)),
 }
 
 

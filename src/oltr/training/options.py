@@ -10,7 +10,7 @@ import torch
 
 
 @dataclass
-class FitOptions:
+class TrainOptions:
     """How to run, as against what: nothing here changes the result."""
 
     resume: bool = False
@@ -22,8 +22,8 @@ class FitOptions:
     accelerator: str = "auto"
 
 
-def training_device(options: FitOptions) -> torch.device:
-    """Where this process trains."""
+def training_device(options: TrainOptions) -> torch.device:
+    """The device on which this process trains."""
     if options.accelerator == "cpu" or not torch.cuda.is_available():
         return torch.device("cpu")
     local = os.environ.get("LOCAL_RANK", os.environ.get("SLURM_LOCALID", 0))

@@ -71,7 +71,7 @@ class RunFolder:
             {
                 "config": dataclasses.asdict(config),
                 **_place(source, manifest),
-                "data": {"fingerprint": manifest.fingerprint(), "images": manifest.sizes()},
+                "data": data_identity(manifest),
                 "versions": versions(),
                 "hardware": hardware(device),
                 "finished": False,
@@ -94,10 +94,8 @@ class RunFolder:
 
     def check_same(self, config: RunConfig, manifest: Manifest) -> None:
         """Refuse to go on with a run under another configuration or other data."""
-        kept = self.run()
-        theirs, ours = (
-            plain_values(dataclasses.asdict(each)) for each in (build(RunConfig, kept["config"]), config)
-        )
+        # Built anew, so that settings a run of an earlier version did not have are at their defaults.
+        theirs, ours = (plain_values(dataclasses.asdict(each)) for each in (self.config(), config))
         changed = differences(theirs, ours)
         changed = [line for line in changed if line.split(":")[0].split(".")[0] not in _FREE]
         if changed:
@@ -106,7 +104,7 @@ class RunFolder:
                 "\n".join(f"  {line}" for line in changed[:8]),
                 "the old settings, or a new --out",
             )
-        if kept["data"]["fingerprint"] != manifest.fingerprint():
+        if self.run()["data"]["fingerprint"] != manifest.fingerprint():
             raise UserError(
                 f"{self.path} was trained on other data.", try_this="the old source, or a new --out"
             )
@@ -191,6 +189,11 @@ class RunFolder:
             part.write_text(
                 yaml.safe_dump(plain_values(values), sort_keys=False, allow_unicode=True), encoding="utf-8"
             )
+
+
+def data_identity(manifest: Manifest) -> dict[str, Any]:
+    """What tells one set of images from another."""
+    return {"fingerprint": manifest.fingerprint(), "images": manifest.sizes()}
 
 
 def versions() -> dict[str, str]:

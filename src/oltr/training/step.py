@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from importlib.util import find_spec
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from oltr.config import RunConfig
 from oltr.data.augment import Augment
 from oltr.data.batches import TrainBatch
+from oltr.distributed import world_size
 from oltr.methods import Method
 from oltr.nn.network import Network, Output
+from oltr.training.ema import WeightAverage
 from oltr.training.precision import autocast
 
 WARM_UP = 3  # steps before the graph is recorded, in which kernels are chosen and buffers made
+WORTH_COMPILING = 96  # pixels
 
 
-class Work:
-    """All of a step, from stored pixels to new weights, without anything that the host has to wait for."""
+class BatchLoss(nn.Module):
+    """Stored pixels (uint8 B×3×S×S), draws (B×16), labels (B) → loss, Output: all that has a gradient.
+
+    Loss and network are one module, as DDP must see every parameter that learns, those of the loss too.
+    """
 
     def __init__(
         self,
@@ -25,25 +32,18 @@ class Work:
         stage: int,
         network: Network,
         augment: Augment,
-        optimizer: torch.optim.Optimizer,
         *,
         precision: str,
-        backward: Callable[[Tensor], None] = Tensor.backward,
         compiled: bool = False,
     ):
-        self.method, self.stage, self.network, self.augment = method, stage, network, augment
-        self.optimizer, self.precision, self.backward = optimizer, precision, backward
-        self.loss_sum = torch.zeros((), device=next(network.parameters()).device)
+        super().__init__()
+        self.method, self.stage, self.network = method, stage, network
+        self.augment, self.precision = augment, precision
         # Batches of one training all have one shape: code that fits others too is slower by a third.
         self.loss_of = torch.compile(self._loss_of, dynamic=False) if compiled else self._loss_of
 
-    def __call__(self, batch: TrainBatch) -> None:
-        self.optimizer.zero_grad(set_to_none=True)
-        loss, output = self.loss_of(batch.pixels, batch.draws, batch.labels)
-        self.backward(loss)
-        self.optimizer.step()
-        self.method.after_step(self.stage, self.network, output, batch.labels)
-        self.loss_sum += loss.detach()
+    def forward(self, pixels: Tensor, draws: Tensor, labels: Tensor) -> tuple[Tensor, Output]:
+        return self.loss_of(pixels, draws, labels)
 
     def _loss_of(self, pixels: Tensor, draws: Tensor, labels: Tensor) -> tuple[Tensor, Output]:
         views = self.augment.train(pixels, draws).contiguous(memory_format=torch.channels_last)
@@ -54,51 +54,80 @@ class Work:
 
 
 class Step:
-    """Work on one batch after another, on one GPU as a graph.
+    """Forward, backward, update and average of one batch after another; nothing in it waits for the device.
 
-    A small network's step is hundreds of short kernels, and launching them takes longer than running them.
-    As a graph they are recorded once and then launched together. Numbers that are not tensors, such as the
-    learning rates, are part of the recording: it is made anew when they change.
+    `forward` is `batch_loss`, or DDP around it. A small network's step is hundreds of short kernels, and
+    launching them takes longer than running them: with `graph` they are recorded once and launched together.
     """
 
-    def __init__(self, work: Work, graph: bool):
-        self.work, self.graph = work, graph
+    def __init__(
+        self,
+        batch_loss: BatchLoss,
+        optimizer: torch.optim.Optimizer,
+        *,
+        forward: nn.Module | None = None,
+        average: WeightAverage | None = None,
+        graph: bool = False,
+    ):
+        self.batch_loss, self.optimizer = batch_loss, optimizer
+        self.forward, self.average, self.graph = forward or batch_loss, average, graph
+        self.loss_sum = torch.zeros((), device=next(batch_loss.network.parameters()).device)
         self.warm_up = WARM_UP
-        self.recorded: torch.cuda.CUDAGraph | None = None
-        self.rates: list[float] = []
         self.inputs: TrainBatch | None = None
+        self.recorded: torch.cuda.CUDAGraph | None = None
 
     def __call__(self, batch: TrainBatch) -> None:
         if not self.graph:
-            self.work(batch)
+            self._run(batch)
         elif self.warm_up:
             self.warm_up -= 1
-            self._on_a_side_stream(batch)
+            self._run_on_side_stream(batch)
         else:
             self._replay(batch)
 
-    def _on_a_side_stream(self, batch: TrainBatch) -> None:
+    def _run(self, batch: TrainBatch) -> None:
+        self.optimizer.zero_grad(set_to_none=True)
+        loss, output = self.forward(*batch)
+        loss.backward()
+        self.optimizer.step()
+        part = self.batch_loss
+        part.method.after_step(part.stage, part.network, output, batch.labels)
+        if self.average is not None:
+            self.average.update()
+        self.loss_sum += loss.detach()
+
+    def _run_on_side_stream(self, batch: TrainBatch) -> None:
         """As recording demands of the steps before it."""
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
-            self.work(batch)
+            self._run(batch)
         torch.cuda.current_stream().wait_stream(stream)
 
     def _replay(self, batch: TrainBatch) -> None:
-        if self.inputs is None:
+        if self.inputs is None or self.recorded is None:
             self.inputs = TrainBatch(*map(torch.empty_like, batch))
-        rates = [group["lr"] for group in self.work.optimizer.param_groups]
-        if self.recorded is None or rates != self.rates:
-            self.recorded, self.rates = None, rates  # the old graph's memory is free for the new one
             self.recorded = self._record(self.inputs)
         for held, given in zip(self.inputs, batch, strict=True):
             held.copy_(given)
         self.recorded.replay()
 
     def _record(self, inputs: TrainBatch) -> torch.cuda.CUDAGraph:
-        self.work.optimizer.zero_grad(set_to_none=True)  # the graph keeps gradients in memory of its own
+        self.optimizer.zero_grad(set_to_none=True)  # the graph keeps gradients in memory of its own
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
-            self.work(inputs)
+            self._run(inputs)
         return graph
+
+
+def compiled(config: RunConfig, device: torch.device) -> bool:
+    """Whether the step is compiled: on a GPU, for images large enough that it pays within minutes."""
+    if config.compile != "auto":
+        return config.compile == "always"
+    large = config.data.image_size >= WORTH_COMPILING
+    return large and device.type == "cuda" and find_spec("triton") is not None
+
+
+def recorded(config: RunConfig, device: torch.device) -> bool:
+    """Whether the step is replayed as a CUDA graph: on one GPU, unless it is to run as written."""
+    return config.compile != "never" and device.type == "cuda" and world_size() == 1

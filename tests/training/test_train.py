@@ -12,22 +12,22 @@ import pytest
 import torch
 import torch._dynamo.config
 import yaml
+from oltr.runs.evaluate_run import cached_outputs, make_report, outputs_on
 from safetensors.torch import load_file
 
 from oltr.console import Console
 from oltr.data.pack import open_pack
 from oltr.errors import UserError
-from oltr.runs.evaluate_run import cached_outputs, make_report, outputs_on
 from oltr.runs.train_run import train_run
-from oltr.training.fit import fit
-from oltr.training.options import FitOptions
+from oltr.training.options import TrainOptions
 from oltr.training.run_folder import RunFolder
+from oltr.training.train import train
 from tests.helpers.tiny import tiny_config, tiny_pack
 
 
 def run(config, pack, out, **options):
     return train_run(
-        config, open_pack(pack).manifest, out, Console(quiet=True), FitOptions(**options), "tiny"
+        config, open_pack(pack).manifest, out, Console(quiet=True), TrainOptions(**options), "tiny"
     )
 
 
@@ -204,9 +204,31 @@ def test_without_validation_the_last_epoch_counts(pack, tmp_path):
     # A pack is read by row, so the rows stay; only the split is renamed away.
     table = manifest.table.assign(split=manifest.table["split"].replace({"val": "train"}))
     merged = dataclasses.replace(Manifest.build(table, manifest.root), pack=manifest.pack)
-    network, _ = fit(tiny_config("plain"), merged, tmp_path / "run", Console(quiet=True), FitOptions())
+    network, _ = train(tiny_config("plain"), merged, tmp_path / "run", TrainOptions())
     last = torch.load(RunFolder(tmp_path / "run").last, map_location="cpu", weights_only=True)["network"]
     assert same({k: v.cpu() for k, v in network.state_dict().items()}, last)
+
+
+def test_the_start_says_where_images_are_device_and_seed(pack, tmp_path, capsys):
+    options = TrainOptions(accelerator="cpu")
+    train(tiny_config(epochs=(1, 1), seed=3), open_pack(pack).manifest, tmp_path / "run", options)
+    said = capsys.readouterr().err
+    assert said.startswith("images from a memory-mapped pack; training on CPU (1 thread), seed 3\n")
+    assert said.count("images/s") == 2  # a column of each stage's table
+
+
+def test_a_run_of_an_earlier_version_without_newer_settings_resumes(pack, tmp_path):
+    run(tiny_config(), pack, tmp_path / "run")
+    folder = RunFolder(tmp_path / "run")
+    kept = folder.run()
+    for stage in ("stage1", "stage2"):
+        for setting in ("ema", "lr_every"):
+            del kept["config"][stage][setting]
+    (folder.path / "run.yaml").write_text(yaml.safe_dump(kept))
+    before = weights(folder.path)
+    folder.model.unlink()
+    run(tiny_config(), pack, folder.path, resume=True)
+    assert same(weights(folder.path), before)
 
 
 def test_run_yaml_is_plain_yaml(pack, tmp_path):

@@ -9,23 +9,21 @@ import torch
 from oltr.data.augment import Augment
 from oltr.data.image_access import open_images
 from oltr.data.pack import open_pack
+from oltr.runs.collect import collect_outputs
 from oltr.training.build import build_method, build_network
-from oltr.training.infer import collect_outputs
 from tests.helpers.tiny import tiny_config
 
 CPU = torch.device("cpu")
 
 
 @pytest.mark.parametrize("method", ["plain", "oltr"])
-@pytest.mark.parametrize(
-    "batch", [1, 5, 1000]
-)  # more batches than travel at a time, a last one cut short, one
+@pytest.mark.parametrize("batch", [1, 5, 1000])  # more batches than are in flight, a short last one, one
 def test_rows_are_those_of_single_images(method, batch, pack):
     manifest, config = open_pack(pack).manifest, tiny_config(method)
     made = build_method(config, torch.from_numpy(manifest.train_counts()))
     network = build_network(config, made, 2).eval()
     images, augment = open_images(manifest, ["test"], 32, 32, CPU)["test"], Augment(config.data)
-    outputs = collect_outputs(network, images, augment, CPU, batch_size=batch)
+    outputs = collect_outputs(network, images, config.data, CPU, batch_size=batch)
     assert outputs.labels.tolist() == images.labels.tolist() and len(outputs) % 5
     for row, pixels in enumerate(images.batches(np.arange(len(images))[:, None], CPU, 0)):
         with torch.no_grad():

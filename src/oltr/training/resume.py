@@ -1,0 +1,72 @@
+"""Where a run starts: from nothing, from its own checkpoint, or from the first stage of another run."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor
+
+from oltr.config import RunConfig
+from oltr.data.manifest import Manifest
+from oltr.errors import UserError
+from oltr.methods import Method
+from oltr.training.build import build_method
+from oltr.training.options import TrainOptions
+from oltr.training.run_folder import RunFolder, data_identity, differences, plain_values
+
+# What runs must have in common to share a stage 1, besides their method's first stage and the images.
+STAGE1_SETTINGS = ("backbone", "weights", "data", "stage1", "keep", "precision", "seed")
+
+
+@dataclass
+class Start:
+    """The first stage to train, and what was trained before."""
+
+    stage: int = 1
+    weights: dict[str, Tensor] | None = None  # of the finished stage before it
+    checkpoint: dict[str, Any] | None = None  # of the last finished epoch of `stage`
+    history: list[dict[str, Any]] = field(default_factory=list)  # a row for each finished epoch
+
+
+def find_start(
+    folder: RunFolder, config: RunConfig, method: Method, manifest: Manifest, options: TrainOptions
+) -> Start:
+    """What need not be trained: done earlier in this folder, or in the run that stage 1 is shared with."""
+    saved = folder.load_checkpoint() if options.resume and folder.last.is_file() else None
+    finished = in_checkpoint = saved["stage"] - 1 if saved else 0
+    while options.resume and folder.stage_weights(finished + 1).is_file():
+        finished += 1
+    if not finished and options.stage1_from is not None:
+        return _shared_stage1(RunFolder(options.stage1_from), config, method, manifest)
+    history = saved["history"] if saved else []
+    if finished == in_checkpoint:
+        return Start(finished + 1, None, saved, history)
+    return Start(finished + 1, folder.load_weights(folder.stage_weights(finished)), None, history)
+
+
+def _shared_stage1(other: RunFolder, config: RunConfig, method: Method, manifest: Manifest) -> Start:
+    """The finished stage 1 of another run, if it is what this run would have trained."""
+    theirs = other.config()
+    wrong = differences(_stage1_settings(theirs), _stage1_settings(config))
+    kind = build_method(theirs, method.train_counts).first_stage
+    if kind != method.first_stage:
+        wrong.append(f"the method's first stage: {kind} → {method.first_stage}")
+    if other.run()["data"] != data_identity(manifest):
+        wrong.append("the images")
+    if wrong:
+        raise UserError(
+            f"Stage 1 of {other.path} cannot be shared, for this run differs from it:",
+            "\n".join(f"  {line}" for line in wrong),
+            "the settings and images of that run, or no --stage1-from",
+        )
+    if not other.stage_weights(1).is_file():
+        raise UserError(f"Stage 1 of {other.path} is not finished.", try_this="finish it with --resume")
+    history = [row for row in other.load_checkpoint()["history"] if row["stage"] == 1]
+    return Start(2, other.load_weights(other.stage_weights(1)), None, history)
+
+
+def _stage1_settings(config: RunConfig) -> dict[str, Any]:
+    every = plain_values(dataclasses.asdict(config))
+    return {name: every[name] for name in STAGE1_SETTINGS}

@@ -1,0 +1,131 @@
+"""Training from a manifest to a run folder, stage by stage, resumable at every epoch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from oltr.config import RunConfig
+from oltr.console import console, process_rank
+from oltr.data.image_access import Images, open_images
+from oltr.data.manifest import Manifest
+from oltr.distributed import rank
+from oltr.errors import UserError
+from oltr.nn.network import Network
+from oltr.training.build import build_method, build_network, build_stage2
+from oltr.training.inference import embed_images
+from oltr.training.options import TrainOptions
+from oltr.training.resume import Start, find_start
+from oltr.training.run_folder import RunFolder
+from oltr.training.stage import Run, train_stage
+from oltr.training.tensorboard import check_tensorboard
+from oltr.wording import count
+
+
+def train(
+    config: RunConfig, manifest: Manifest, out: str | Path, options: TrainOptions, source: str = ""
+) -> tuple[Network, dict[str, Images]]:
+    """Train a run; returns the network with the kept weights, and the images, still open."""
+    check_trainable(manifest)
+    folder, start = RunFolder(out), Start()
+    method = build_method(config, torch.from_numpy(manifest.train_counts()))
+    resuming = options.resume and (folder.path / "run.yaml").exists()
+    if process_rank() == 0:  # before the other processes are started
+        if options.tensorboard:
+            check_tensorboard()
+        if resuming:
+            folder.check_same(config, manifest)
+        else:
+            folder.check_free()
+        start = find_start(folder, config, method, manifest, options)
+
+    from oltr.training.fabric import launch, stop_others_on_failure  # Lightning takes a second to import
+
+    fabric = launch(options)
+    with stop_others_on_failure(fabric):
+        start = fabric.broadcast(start)
+        images = _open_all(manifest, config, fabric.device)
+        run = Run(
+            config,
+            method,
+            folder,
+            images,
+            fabric,
+            options.workers,
+            options.tensorboard,
+            start.history,
+        )
+        try:
+            if rank() == 0 and not resuming:
+                folder.begin(config, manifest, source, fabric.device)
+            network = _train_stages(run, start)
+            _finish(run, network)
+        except BaseException:
+            if rank() == 0 and not resuming and not folder.last.is_file():
+                folder.discard()  # there is no epoch to resume from
+            raise
+    return network, images
+
+
+def _train_stages(run: Run, start: Start) -> Network:
+    """The stages one after another; what was finished earlier is not trained again."""
+    config, method = run.config, run.method
+    network = build_network(config, method, 1, weights=config.weights)
+    for number in range(1, config.num_stages + 1):
+        if number == 2:
+            network = build_stage2(config, method, network)
+        if number == start.stage:
+            train_stage(run, number, network, start.checkpoint)
+        elif number > start.stage:
+            train_stage(run, number, network)
+        elif number == start.stage - 1 and start.weights is not None:
+            network.load_state_dict(start.weights)
+    return network
+
+
+def _finish(run: Run, network: Network) -> None:
+    """What the method sets after training; then the model is saved and the run marked as finished."""
+
+    def validation() -> tuple[Tensor, Tensor] | None:
+        if "val" not in run.images:
+            return None
+        return embed_images(
+            network.to(run.device),
+            run.images["val"],
+            run.config.data,
+            run.device,
+            precision=run.config.precision,
+            workers=run.workers,
+        )
+
+    if remark := run.method.after_training(network, validation):
+        console.say(remark)
+    if rank() == 0:
+        run.folder.save_weights(run.folder.model, network.state_dict())
+        run.folder.finish(sum(row["seconds"] for row in run.history), remark)
+
+
+def check_trainable(manifest: Manifest) -> None:
+    """Refuse data that cannot be learned from."""
+    if not manifest.sizes()["train"]:
+        raise UserError("There are no training images.", try_this="a source with a train split")
+    if len(manifest.classes) < 2:
+        raise UserError(
+            f"There is only one class ({manifest.classes[0]}).",
+            "Recognition needs at least two.",
+        )
+
+
+def _open_all(manifest: Manifest, config: RunConfig, device: torch.device) -> dict[str, Images]:
+    """The images of every split, as near to the device as they fit."""
+    splits = [split for split, size in manifest.sizes().items() if size]
+    with console.progress("reading images") as progress:
+        images = open_images(
+            manifest, splits, config.data.stored_size, config.data.image_size, device, progress
+        )
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else None
+    where = name or f"CPU ({count(torch.get_num_threads(), 'thread')})"
+    console.say(f"images from {images['train'].home}; training on {where}, seed {config.seed}")
+    return images

@@ -1,0 +1,12 @@
+"""Tests that need a GPU: marked, so that `pytest -m gpu` runs them alone, and skipped where there is none."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+_skipped = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+
+
+def needs_gpu(test):
+    return pytest.mark.gpu(_skipped(test))
