@@ -72,7 +72,7 @@ class Console:
             rate,
             TimeRemainingColumn(),
         )
-        off = not self.screen.is_terminal
+        off = self.screen.quiet or not self.screen.is_terminal
         with Progress(*columns, console=self.screen, transient=True, disable=off) as bar:
             task, began = bar.add_task(what, total=None, rate=""), time.monotonic()
             shown = 0.0

@@ -7,9 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
+from oltr.figures.choose_runs import Runs, best_first, first_that_can
+from oltr.figures.figure import RunFigure
 from oltr.figures.panels import show_picture
+from oltr.figures.run_images import kept_sample, network_output, shown_images
 from oltr.figures.style import new_figure
+from oltr.runs.explain.infused import infused
 from oltr.runs.explain.training_sample import ActivationAverages
+from oltr.runs.trained_run import TrainedRun
 
 
 def activation_averages_figure(
@@ -35,3 +40,28 @@ def _stretched(*means: np.ndarray) -> list[np.ndarray]:
     """Means are pale: both to the whole range of colours, by the range that they have together."""
     low, high = np.quantile(means, (0.005, 0.995))
     return [np.rint(255 * ((mean - low) / max(high - low, 1)).clip(0, 1)).astype(np.uint8) for mean in means]
+
+
+def of_run(run: TrainedRun) -> Figure:
+    """Of the neuron infused most into one test image of each shot group and into one open image."""
+    shown = shown_images(run)
+    given = infused(network_output(run, shown.views), top=1)
+    averages = kept_sample(run).averages(given.neurons[:, 0].tolist())
+    return activation_averages_figure(shown.pictures, averages, shown.names)
+
+
+def draw(runs: Runs) -> Figure:
+    return first_that_can(best_first(runs), of_run)
+
+
+FIGURE = RunFigure(
+    order=100,
+    name="activation",
+    title="What infused neurons respond to",
+    paper="Fig. 15",
+    caption="The mean of the training images that activate a neuron least, and of those that do so most. "
+    "Look for a visible difference: then the neuron stands for something one can name.",
+    needs="the images, and a method with a memory",
+    draw=draw,
+    photographs=True,
+)

@@ -8,9 +8,14 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, FigureBase
 
+from oltr.figures.choose_runs import Runs, best_first, first_that_can
+from oltr.figures.figure import RunFigure
 from oltr.figures.panels import bare, show_picture, without
+from oltr.figures.run_images import shown_images
 from oltr.figures.style import new_figure
-from oltr.runs.explain.attention_maps import AttentionMaps
+from oltr.runs.explain.attention_maps import AttentionMaps, attention_maps
+from oltr.runs.trained_run import TrainedRun
+from oltr.training.precision import autocast
 
 COLOURS = "viridis"  # from dark to bright for every eye
 SMOOTH_FROM = 5  # positions a side: on a coarser map, smoothing would show places that were never looked at
@@ -67,3 +72,28 @@ def _overlay(axes: Axes, picture: np.ndarray, values: np.ndarray, unit: str) -> 
     )
     bare(axes)
     axes.set_xlabel(f"{unit} {values.min():.3g} to {values.max():.3g}", fontsize="x-small")
+
+
+def of_run(run: TrainedRun) -> Figure:
+    """Over one test image of each shot group and one open image."""
+    shown = shown_images(run)
+    with autocast(run.device, run.config.precision):
+        maps = attention_maps(run.network, shown.views)
+    return attention_figure(shown.pictures, maps, shown.names)
+
+
+def draw(runs: Runs) -> Figure:
+    return first_that_can(best_first(runs), of_run)
+
+
+FIGURE = RunFigure(
+    order=80,
+    name="attention",
+    title="Modulated attention",
+    paper="Fig. 4",
+    caption="Where the network looks, on one test image of each kind. Look for attention that follows the "
+    "object, and that differs between classes which are easily confused.",
+    needs="the images, and a method with attention",
+    draw=draw,
+    photographs=True,
+)

@@ -9,11 +9,12 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from oltr.errors import UserError
+from oltr.figures.choose_runs import Runs
+from oltr.figures.figure import BEYOND, RunFigure
 from oltr.figures.run_names import legend_below, short_names
 from oltr.figures.style import clean, run_axes
-from oltr.figures.values import right_answers, score_values
-from oltr.openset import SCORES
-from oltr.runs.outputs import Outputs
+from oltr.figures.values import right_answers
+from oltr.runs.explain.score_place import finite_values
 
 
 @dataclass(frozen=True)
@@ -26,15 +27,14 @@ class Calibration:
     error: float  # ECE = Σ_b images_b / N · |accuracy_b − confidence_b|
 
 
-def calibration(outputs: Mapping[str, Outputs], bins: int = 15) -> Calibration:
-    """Confidence and accuracy in bins of equal mass: bin b holds the images of rank ⌈b N / B⌉ up to the next.
+def calibration(confidence: np.ndarray, right: np.ndarray, bins: int = 15) -> Calibration:
+    """In bins of equal mass: bin b of B holds the images of rank ⌈b N / B⌉ up to the next.
 
+    `confidence` is the largest softmax probability of N images, `right` says which are named rightly.
     Images of equal confidence share a bin, whatever their order; a bin that is empty for that is left out.
     """
     if bins < 1:
         raise UserError(f"There must be at least one bin; got {bins}.")
-    right = right_answers(outputs)
-    confidence = score_values(outputs, "test", SCORES["softmax"]).numpy()
     ranks = -(-np.arange(1, bins) * len(right) // bins)
     borders = np.sort(confidence)[ranks[ranks < len(right)]]
     place = np.searchsorted(borders, confidence, side="right")
@@ -58,3 +58,21 @@ def calibration_figure(runs: Mapping[str, Calibration]) -> Figure:
     clean(axes, "confidence: mean largest probability of a bin (%)", "known test images named rightly (%)")
     legend_below(figure, axes.lines[1:])  # without the diagonal
     return figure
+
+
+def draw(runs: Runs) -> Figure:
+    return calibration_figure(
+        {run.name: calibration(finite_values(run, "test", "softmax"), right_answers(run)) for run in runs}
+    )
+
+
+FIGURE = RunFigure(
+    order=170,
+    name="calibration",
+    title="Confidence against accuracy",
+    paper=BEYOND,
+    caption="Bins of known images from the least sure to the surest. Below the diagonal the network is "
+    "surer than it is right; above it, it is too modest.",
+    needs="test images",
+    draw=draw,
+)

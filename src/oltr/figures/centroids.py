@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,12 +13,14 @@ from matplotlib.lines import Line2D
 from torch import Tensor
 
 from oltr.errors import UserError
+from oltr.figures.choose_runs import Runs, with_meta_embedding
 from oltr.figures.embedding import COLOURS, KINDS, MARKERS, sample_images
+from oltr.figures.figure import RunFigure
 from oltr.figures.run_names import short_names
 from oltr.figures.style import clean, new_figure
-from oltr.metrics.shots import shot_groups
 from oltr.nn.memory import squared_distances
 from oltr.runs.outputs import Outputs
+from oltr.runs.trained_run import TrainedRun
 
 PER_LINE = 2
 FEWEST = 3  # points; with fewer there is no plane
@@ -62,21 +64,19 @@ def centroid_plane(
     memory: Memorised,
     test: Outputs,
     unseen: Outputs | None,
-    counts: Sequence[int] | np.ndarray,
+    groups: np.ndarray,
     *,
     classes: int = 4,
     images: int = 20,
     seed: int = 0,
-    shots: str = "standard",
 ) -> CentroidPlane:
     """Up to `classes` many- and few-shot classes, their centroids and `images` images each, and open images.
 
     The plane is that of the first two principal components of all these points, X − mean = U S Vᵀ → U S.
     """
-    if memory.centroids.shape != (len(counts), test.features.shape[1]):
-        found, wanted = tuple(memory.centroids.shape), (len(counts), test.features.shape[1])
+    found, wanted = tuple(memory.centroids.shape), (len(groups), test.features.shape[1])
+    if found != wanted:
         raise UserError(f"The centroids are {found}, classes and features {wanted}.", "They are of two runs.")
-    groups = shot_groups(counts, shots)
     kinds, rows = sample_images(test, unseen, groups, classes, images, seed)
     is_open = kinds == "open"
     labels, direct = test.labels.numpy()[rows[~is_open]], test.features.numpy()[rows[~is_open]]
@@ -108,7 +108,7 @@ def principal_plane(points: np.ndarray) -> tuple[np.ndarray, tuple[float, float]
     if not np.isfinite(points).all():
         raise UserError(
             "Centroids or features hold NaN or infinite values.",
-            "The training of this network probably went astray.",
+            "The training of this network probably diverged.",
         )
     left, sizes, directions = np.linalg.svd(points - points.mean(axis=0), full_matrices=False)
     if not sizes.any():
@@ -189,3 +189,31 @@ def _legend(plane: CentroidPlane) -> list[Line2D]:
         label="centroid",
     )
     return [*marks, star]
+
+
+def of_run(run: TrainedRun) -> CentroidPlane | None:
+    """From the run's weights and outputs; None without a memory."""
+    memory = find_centroids(run.folder.load_weights(run.folder.model))
+    if memory is None:
+        return None
+    return centroid_plane(memory, run.outputs["test"], run.unseen, run.groups)
+
+
+def draw(runs: Runs) -> Figure:
+    """Of those runs that have a memory."""
+    return centroids_figure({run.name: plane for run in runs if (plane := of_run(run)) is not None})
+
+
+FIGURE = RunFigure(
+    order=70,
+    name="centroids",
+    title="The memory among the features",
+    paper="Fig. 11",
+    caption="What the paper's two steps, sampling neighbourhoods and drawing centroids to them, end in: up "
+    "to 4 many-shot and 4 few-shot classes with their centroids and 20 test images each, and open images, "
+    "in the plane of their first two principal components, so that distances mean something. Look for stars "
+    "amid the images of their class, and for open images away from all stars.",
+    needs="a method with a memory, and the run's weights",
+    draw=draw,
+    choose=with_meta_embedding,
+)

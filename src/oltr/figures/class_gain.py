@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -15,13 +14,15 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from torch import Tensor
 
 from oltr.errors import UserError
+from oltr.figures.choose_runs import Runs, baseline_first
 from oltr.figures.distribution import BARS_UP_TO
+from oltr.figures.figure import OF_SEVERAL, RunFigure
 from oltr.figures.run_names import short_names
 from oltr.figures.style import OPEN_COLOUR, SHOT_COLOURS, clean, new_figure
 from oltr.metrics.accuracy import group_means, per_class_f1
 from oltr.metrics.shots import GROUPS
-from oltr.runs.decisions import Decisions, class_groups
 from oltr.runs.outputs import OPEN
+from oltr.runs.trained_run import TrainedRun
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,29 +37,23 @@ class ClassGain:
 
 
 def class_gain(
-    run: Decisions, baseline: Decisions, counts: Sequence[int] | np.ndarray, shots: str = "standard"
+    predictions: Tensor, baseline: Tensor, labels: Tensor, counts: np.ndarray, groups: np.ndarray
 ) -> ClassGain:
-    """From what both made of the same images; an open image given a class counts against that class."""
-    if not torch.equal(run.labels, baseline.labels) or run.num_classes != baseline.num_classes:
-        raise UserError("The two runs were not tested on the same images.", "Their labels differ.")
-    groups = class_groups(run, counts, shots)
-    gains = _f1(run) - _f1(baseline)
+    """From two predictions for each of N images; an open image (-1) given a class counts against that class.
+
+    `counts` and `groups` are the training images and the shot group of each of K classes.
+    """
+    gains = _f1(predictions, labels, len(groups)) - _f1(baseline, labels, len(groups))
     unknown = None if gains[-1].isnan() else float(gains[-1])
-    return _sorted(gains[:-1], np.asarray(counts), groups, unknown)
-
-
-def _f1(decisions: Decisions) -> Tensor:
-    """F1 of each class and of the open images, K+1 float64; NaN where no images."""
-    last = decisions.num_classes
-    predictions, labels = (
-        classes.masked_fill(classes == OPEN, last) for classes in (decisions.predictions, decisions.labels)
-    )
-    return per_class_f1(predictions, labels, last + 1)
-
-
-def _sorted(gains: Tensor, counts: np.ndarray, groups: np.ndarray, unknown: float | None) -> ClassGain:
     order = np.argsort(-counts, kind="stable")
-    return ClassGain(order, groups[order], gains.numpy()[order], group_means(gains, groups), unknown)
+    known = gains[:-1]
+    return ClassGain(order, groups[order], known.numpy()[order], group_means(known, groups), unknown)
+
+
+def _f1(predictions: Tensor, labels: Tensor, classes: int) -> Tensor:
+    """F1 of each class and of the open images, K+1 float64; NaN where no images."""
+    named, true = (each.masked_fill(each == OPEN, classes) for each in (predictions, labels))
+    return per_class_f1(named, true, classes + 1)
 
 
 def class_gain_figure(runs: Mapping[str, ClassGain], baseline: str) -> Figure:
@@ -116,3 +111,34 @@ def _draw(axes: Axes, gain: ClassGain) -> float:
 
 def _points(fraction: float) -> str:
     return f"{100 * fraction:+.1f}".replace("-", "−")
+
+
+def gain_over(run: TrainedRun, baseline: TrainedRun) -> ClassGain:
+    """Of a run over another that was tested on the same images."""
+    ours, theirs = run.decisions, baseline.decisions
+    if not ours.labels.equal(theirs.labels) or ours.num_classes != theirs.num_classes:
+        raise UserError("The two runs were not tested on the same images.", "Their labels differ.")
+    return class_gain(ours.predictions, theirs.predictions, ours.labels, run.counts, run.groups)
+
+
+def draw(runs: Runs) -> Figure:
+    """Over the first run."""
+    if len(runs) < 2:
+        raise UserError("There is one run only, so no gain over another.", try_this="oltr report PLAIN RUN")
+    baseline, *others = runs
+    return class_gain_figure({run.name: gain_over(run, baseline) for run in others}, baseline.name)
+
+
+FIGURE = RunFigure(
+    order=40,
+    name="class-gain",
+    title="F1 gained over a baseline",
+    paper="Fig. 6",
+    caption="Over the plain model where it is among the runs, else over the first run. Each class, from the "
+    "most training images to the fewest, and the open images as one more class. Look right: gains in the "
+    "tail are what the method is for. Bars below zero on the left are their price in the head.",
+    needs="two runs on the same images, the plain model or any first run among them",
+    draw=draw,
+    choose=baseline_first,
+    made_by=OF_SEVERAL,
+)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import torch
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from torch import Tensor
 
 from oltr.errors import UserError
+from oltr.figures.choose_runs import Runs, panels
+from oltr.figures.figure import BEYOND, RunFigure
 from oltr.figures.run_names import short_names
 from oltr.figures.style import SERIES, new_figure
 from oltr.metrics.shots import GROUPS
-from oltr.runs.decisions import Decisions, class_groups
 from oltr.runs.outputs import OPEN
 
 TRUE = (*GROUPS, "open")
@@ -23,13 +25,12 @@ RIGHT, WRONG = (np.array(to_rgb(colour)) for colour in SERIES[:2])
 PER_LINE = 2  # runs beside each other; more would make the cells too small to read
 
 
-def confusion(
-    decisions: Decisions, counts: Sequence[int] | np.ndarray, shots: str = "standard"
-) -> np.ndarray:
-    """Images of each TRUE kind by what they are TAKEN_FOR, 4×5 int64; -1: open images have no right class."""
-    groups = class_groups(decisions, counts, shots)
+def confusion(predictions: Tensor, labels: Tensor, groups: np.ndarray) -> np.ndarray:
+    """Images of each TRUE kind by what they are TAKEN_FOR, 4×5 int64; -1: open images have no right class.
+
+    Of N predictions and labels, -1 for unknown, and the shot group of each of K classes.
+    """
     place = torch.tensor([*map(GROUPS.index, groups.tolist()), len(GROUPS)])  # the last entry is that of -1
-    labels, predictions = decisions.labels, decisions.predictions
     taken_for = (1 + place[predictions]).masked_fill((predictions == labels) & (labels != OPEN), 0)
     cells = len(TRUE) * len(TAKEN_FOR)
     tally = torch.bincount(len(TAKEN_FOR) * place[labels] + taken_for, minlength=cells)
@@ -75,3 +76,23 @@ def _draw(axes: Axes, matrix: np.ndarray) -> None:
     axes.set_xticks(range(len(TAKEN_FOR)), columns, fontsize="x-small")
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
+
+
+def draw(runs: Runs) -> Figure:
+    return confusion_figure(
+        {run.name: confusion(run.decisions.predictions, run.decisions.labels, run.groups) for run in runs}
+    )
+
+
+FIGURE = RunFigure(
+    order=50,
+    name="confusion",
+    title="What images are taken for",
+    paper=BEYOND,
+    caption="Rows are what images are, columns what they are taken for. Look along the few-shot row: "
+    "mistakes towards many-shot classes mean a head that swallows the tail; those towards unknown, a "
+    "threshold that takes rare for new.",
+    needs="test images",
+    draw=draw,
+    choose=panels,
+)

@@ -10,6 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from oltr.errors import UserError
+from oltr.figures.choose_runs import Runs
+from oltr.figures.figure import RunFigure
 from oltr.figures.style import SHOT_COLOURS, clean, new_figure
 from oltr.metrics.shots import GROUPS, shot_groups
 from oltr.wording import count
@@ -65,3 +67,25 @@ def _dress(axes: Axes, counts: np.ndarray, floor: float, log: bool) -> None:
 def _title(counts: np.ndarray) -> str:
     sizes = f" of {counts.max():,} to {counts.min():,}" if len(counts) > 1 else ""
     return f"{count(int(counts.sum()), 'training image')}, {count(len(counts), 'class')}{sizes}"
+
+
+def draw(runs: Runs) -> Figure:
+    """Of the classes that all runs must share."""
+    first = runs[0]
+    if any(not np.array_equal(run.counts, first.counts) for run in runs):
+        raise UserError(
+            "The runs learned from different numbers of images per class.", try_this="a report of each"
+        )
+    return class_distribution(first.counts, first.shots)
+
+
+FIGURE = RunFigure(
+    order=20,
+    name="distribution",
+    title="Training images per class",
+    paper="Fig. 10, 12, 13",
+    caption="The data the runs learned from, largest class first. Look at how long the tail is, and at how "
+    "much of it is few-shot: those classes decide whether a method for long tails pays.",
+    needs="training counts",
+    draw=draw,
+)

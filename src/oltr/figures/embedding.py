@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,9 +11,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from oltr.errors import UserError
+from oltr.figures.choose_runs import Runs, panels_of_the_same_images
+from oltr.figures.figure import RunFigure
 from oltr.figures.run_names import short_names
 from oltr.figures.style import OPEN_COLOUR, SHOT_COLOURS, new_figure
-from oltr.metrics.shots import shot_groups
 from oltr.runs.outputs import Outputs
 from oltr.wording import count
 
@@ -40,20 +41,18 @@ class Embedding:
 def embedding(
     test: Outputs,
     unseen: Outputs | None,
-    counts: Sequence[int] | np.ndarray,
+    groups: np.ndarray,
     *,
     classes: int = 5,
     images: int = 20,
     seed: int = 0,
-    shots: str = "standard",
 ) -> Embedding:
     """t-SNE of up to `classes` many- and few-shot classes with `images` images each, and as many open images.
 
-    The sample depends on the labels, the counts and the seed alone: all runs on the same data share it.
+    The sample depends on the labels, the shot groups of the K classes and the seed alone: all runs on the
+    same data share it.
     """
-    if len(counts) != test.logits.shape[1]:
-        raise UserError(f"There are {len(counts)} training counts but {test.logits.shape[1]} classes.")
-    kinds, rows = sample_images(test, unseen, shot_groups(counts, shots), classes, images, seed)
+    kinds, rows = sample_images(test, unseen, groups, classes, images, seed)
     is_open = kinds == "open"
     if len(rows) < FEWEST:
         raise UserError(
@@ -99,7 +98,7 @@ def _plane(points: np.ndarray, seed: int) -> np.ndarray:
 
     if not np.isfinite(points).all():
         raise UserError(
-            "The features hold NaN or infinite values.", "The training of this network probably went astray."
+            "The features hold NaN or infinite values.", "The training of this network probably diverged."
         )
     if not np.ptp(points, axis=0).any():
         raise UserError("All images have the same feature, so there is nothing to arrange.")
@@ -173,3 +172,23 @@ def _legend(run: Embedding) -> list[Line2D]:
             label = f"{title}: {count(len(labels), 'image')}{of}"
             marks.append(Line2D([], [], linestyle="", marker="o", color=COLOURS[kind], label=label))
     return marks
+
+
+def draw(runs: Runs) -> Figure:
+    return embedding_figure(
+        {run.name: embedding(run.outputs["test"], run.unseen, run.groups) for run in runs}
+    )
+
+
+FIGURE = RunFigure(
+    order=60,
+    name="tsne",
+    title="Features in the plane (t-SNE)",
+    paper="Fig. 3",
+    caption="A sample of up to 5 many-shot and 5 few-shot classes with 20 test images each, and up to 100 "
+    "open images. Look for clusters that are tight and apart, also of few-shot classes, and for open images "
+    "that keep out of them. Distances between far clusters mean nothing.",
+    needs="test images; meta-embeddings need a memory",
+    draw=draw,
+    choose=panels_of_the_same_images,
+)

@@ -8,10 +8,14 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.figure import Figure, FigureBase
 
+from oltr.figures.choose_runs import Runs, best_first, first_that_can
 from oltr.figures.contact_sheet import contact_sheet
+from oltr.figures.figure import RunFigure
 from oltr.figures.panels import bare, show_picture, without
+from oltr.figures.run_images import kept_sample, network_output, shown_images
 from oltr.figures.style import new_figure
-from oltr.runs.explain.infused import Concepts
+from oltr.runs.explain.infused import Concepts, infused
+from oltr.runs.trained_run import TrainedRun
 
 WORDS = 100  # characters that a line above the pictures has room for
 
@@ -52,3 +56,28 @@ def draw_concepts(place: FigureBase, pictures: np.ndarray, concepts: Concepts, n
         kind = f"patches ({side} of {pictures.shape[1]} px) that activate each neuron most"
     where = f",\namong {concepts.looked_at}" if concepts.looked_at else ""
     place.suptitle(f"Concepts from the memory: {kind}{where}", fontsize="medium")
+
+
+def of_run(run: TrainedRun) -> Figure:
+    """Of one test image of each shot group and one open image."""
+    shown = shown_images(run)
+    given = infused(network_output(run, shown.views))  # refuses a run without a memory before the long pass
+    return concepts_figure(shown.pictures, kept_sample(run).concepts(given), shown.names)
+
+
+def draw(runs: Runs) -> Figure:
+    return first_that_can(best_first(runs), of_run)
+
+
+FIGURE = RunFigure(
+    order=90,
+    name="infused",
+    title="Concepts infused from the memory",
+    paper="Fig. 7, 14",
+    caption="One test image of each kind, the neurons into which the memory infuses most, and the training "
+    "patches that activate these most. Look for relatives: a rare class should borrow from common ones that "
+    "share its parts.",
+    needs="the images, and a method with a memory",
+    draw=draw,
+    photographs=True,
+)

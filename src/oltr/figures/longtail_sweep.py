@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from oltr.errors import UserError
+from oltr.figures.figure import RunFigure
 from oltr.figures.sweep_curves import Curve
 from oltr.runs.report import Report
 
@@ -32,5 +33,17 @@ def longtail_curves(label: str, reports: Mapping[float, Mapping[int, Report]]) -
 
 
 def _number(report: Report | None, measure: str) -> float:
-    value = None if report is None else report.data.get("open", {}).get(measure)
+    value = None if report is None or report.open is None else getattr(report.open, measure)
     return np.nan if value is None else float(value)
+
+
+FIGURE = RunFigure(
+    order=190,
+    name="longtail-ness",
+    title="Influence of the data's longtail-ness",
+    paper="Fig. 8 (a)",
+    caption="Accuracy as the training set becomes more imbalanced, one training for each point.",
+    needs="trainings of its own",
+    draw=None,
+    made_by="oltr suite sweep-longtail",
+)

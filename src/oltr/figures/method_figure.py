@@ -11,8 +11,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
-from oltr.figures.method_schema import Box, MethodSchema
+from oltr.figures.choose_runs import Runs, best_first, first_that_can, has_meta_embedding
+from oltr.figures.figure import RunFigure
+from oltr.figures.method_schema import Box, MethodSchema, method_schema
 from oltr.figures.style import SERIES, SHOT_COLOURS
+from oltr.runs.trained_run import TrainedRun
 
 WIDE, TALL, ACROSS, DOWN = 1.48, 0.82, 2.18, 1.26  # inches: a box, and from one to the next
 RIGHT = 4 * ACROSS - (ACROSS - WIDE)  # where the last column ends
@@ -142,3 +145,27 @@ def _number(parameters: int) -> str:
     if parameters >= 1_000_000:
         return f"{parameters / 1e6:.2f} million parameters"
     return f"{parameters:,} parameter{'s' * (parameters != 1)}"
+
+
+def of_run(run: TrainedRun) -> Figure:
+    """The boxes of the run's network; no images are needed."""
+    config = run.config
+    return method_figure(method_schema(run.network, config.method, config.backbone, config.data.image_size))
+
+
+def draw(runs: Runs) -> Figure:
+    # The best that has most of the paper's parts: of a network without them there is little to see.
+    return first_that_can(sorted(best_first(runs), key=has_meta_embedding, reverse=True), of_run)
+
+
+FIGURE = RunFigure(
+    order=10,
+    name="method",
+    title="The method",
+    paper="Fig. 2",
+    caption="The boxes from image to answer as the network has them, with the shape of what leaves each and "
+    "the number of parameters inside. Pale boxes are parts of the paper's method that it does without. Look "
+    "at how little the memory costs beside the backbone.",
+    needs="the run's weights",
+    draw=draw,
+)

@@ -10,14 +10,17 @@ import torch
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from oltr.data.open_names import open_class_names
 from oltr.errors import UserError
+from oltr.figures.choose_runs import Runs, with_open
+from oltr.figures.figure import RunFigure
+from oltr.figures.run_images import own_data
 from oltr.figures.run_names import legend_below, short_names
 from oltr.figures.style import clean, keep_slopes_honest, run_axes
-from oltr.figures.values import right_answers, score_values, threshold_words
+from oltr.figures.values import right_answers, threshold_words
 from oltr.metrics.fmeasure import f_from_counts
-from oltr.openset import SCORES, Score
-from oltr.openset.threshold import settle_threshold
-from oltr.runs.outputs import Outputs
+from oltr.runs.explain.score_place import finite_values
+from oltr.runs.trained_run import TrainedRun
 
 SIZES_UP_TO = 40  # numbers of open classes that are tried; more points than that look like a line anyway
 
@@ -42,32 +45,25 @@ class OpenClassesSweep:
 
 
 def open_classes_sweep(
-    outputs: Mapping[str, Outputs],
+    run: TrainedRun,
     open_classes: Sequence[str],
-    score: str | Score = "softmax",
     *,
-    threshold: float | None = None,
-    unknown_rate: float | None = None,
-    sizes: Sequence[int] | None = None,
     draws: int = 20,
     seed: int = 0,
-    read: Mapping[str, Outputs] | None = None,
+    sizes: Sequence[int] | None = None,
 ) -> OpenClassesSweep:
     """F = 2 TP / (2 TP + FP + FN), where only FN, the open images given a known name, grows with the classes.
 
     `open_classes` names the class of each open image. The order of the classes in a draw depends on the seed
     and their names alone, so that runs side by side meet the same open images.
     """
-    chosen = SCORES[score] if isinstance(score, str) else score
-    right = right_answers(outputs)
-    known, unseen = (score_values(outputs, split, chosen, read) for split in ("test", "open"))
+    known, unseen = _accepted(run, "test"), _accepted(run, "open")
     if len(open_classes) != len(unseen):
         raise UserError(
             f"There are {len(unseen)} open images but {len(open_classes)} names of their classes."
         )
     if draws < 1:
         raise UserError(f"There must be at least one draw; got {draws}.")
-    line = settle_threshold(chosen, (outputs if read is None else read).get("val"), threshold, unknown_rate)
     names, place = np.unique(np.asarray(open_classes), return_inverse=True)
     if sizes is None:
         sizes = np.linspace(0, len(names), min(len(names), SIZES_UP_TO) + 1).round().astype(int).tolist()
@@ -76,15 +72,20 @@ def open_classes_sweep(
         raise UserError(
             f"The numbers of open classes must lie between 0 and {len(names)}; got {list(sizes)}."
         )
-    accepted = np.bincount(place, weights=~chosen.is_unknown(unseen, line).numpy()).astype(np.int64)
-    named = int((right & ~chosen.is_unknown(known, line).numpy()).sum())
+    accepted = np.bincount(place, weights=unseen).astype(np.int64)
+    named = int((right_answers(run) & known).sum())
     generator = np.random.default_rng(seed)
     # draws×S: the open images accepted among the first s classes of each order
     orders = (accepted[generator.permutation(len(names))] for _ in range(draws))
     mistaken = np.stack([np.insert(order.cumsum(), 0, 0)[steps] for order in orders])
-    counts = torch.tensor([[named, len(right) - named, count] for count in mistaken.ravel().tolist()])
+    counts = torch.tensor([[named, len(known) - named, count] for count in mistaken.ravel().tolist()])
     f_measure = np.array([f_from_counts(row) for row in counts]).reshape(mistaken.shape)
-    return OpenClassesSweep(line, steps, f_measure)
+    return OpenClassesSweep(run.rule.threshold, steps, f_measure)
+
+
+def _accepted(run: TrainedRun, split: str) -> np.ndarray:
+    """Which images of a split the run does not reject, N bool."""
+    return ~run.rule.rejects(torch.from_numpy(finite_values(run, split))).numpy()
 
 
 def open_classes_sweep_figure(runs: Mapping[str, OpenClassesSweep]) -> Figure:
@@ -103,3 +104,39 @@ def open_classes_sweep_figure(runs: Mapping[str, OpenClassesSweep]) -> Figure:
     keep_slopes_honest(axes)
     legend_below(figure, axes.lines)
     return figure
+
+
+def open_classes(run: TrainedRun) -> list[str]:
+    """The class of each open image, which only the run's data know."""
+    if run.unseen is None:
+        raise UserError("There are no open images.", try_this="data with images in the split open")
+    return open_class_names(own_data(run))
+
+
+def with_open_classes(runs: Runs) -> Runs:
+    """Those tested on open images whose data still name their classes; if there are none, those with open."""
+    return [run for run in with_open(runs) if _has_open_classes(run)] or with_open(runs)
+
+
+def _has_open_classes(run: TrainedRun) -> bool:
+    try:
+        return bool(open_classes(run))
+    except UserError:
+        return False
+
+
+def draw(runs: Runs) -> Figure:
+    return open_classes_sweep_figure({run.name: open_classes_sweep(run, open_classes(run)) for run in runs})
+
+
+FIGURE = RunFigure(
+    order=120,
+    name="open-classes",
+    title="Influence of the number of open classes",
+    paper="Fig. 8 (c)",
+    caption="The F-measure at the run's threshold as more unseen classes turn up, drawn in random order. "
+    "Look at the slope: a flat line means that new classes hardly hurt.",
+    needs="open images whose classes have names, in the run's data",
+    draw=draw,
+    choose=with_open_classes,
+)

@@ -9,12 +9,12 @@ import numpy as np
 import torch
 from matplotlib.figure import Figure
 
+from oltr.figures.choose_runs import Runs, with_open
+from oltr.figures.figure import BEYOND, RunFigure
 from oltr.figures.run_names import legend_below, short_names
 from oltr.figures.style import clean, run_axes
-from oltr.figures.values import right_answers, score_values
+from oltr.figures.values import right_answers, unknown_values
 from oltr.metrics.detection import oscr
-from oltr.openset import SCORES, Score
-from oltr.runs.outputs import Outputs
 
 
 @dataclass(frozen=True)
@@ -26,24 +26,19 @@ class OscrCurve:
     area: float  # under straight lines from point to point, as `oltr.metrics.detection.oscr`
 
 
-def oscr_curve(
-    outputs: Mapping[str, Outputs],
-    score: str | Score = "softmax",
-    *,
-    read: Mapping[str, Outputs] | None = None,
-) -> OscrCurve:
-    """CCR(t) against FPR(t) over thresholds t, from accepting no image to accepting all."""
-    chosen = SCORES[score] if isinstance(score, str) else score
-    right = right_answers(outputs)
-    sign = -1 if chosen.higher_is_known else 1
-    known, unseen = (sign * score_values(outputs, split, chosen, read) for split in ("test", "open"))
-    steps = torch.cat([known, unseen]).unique()
-    named = torch.searchsorted(known[torch.from_numpy(right)].sort().values, steps, right=True)
-    mistaken = torch.searchsorted(unseen.sort().values, steps, right=True)
+def oscr_curve(known: np.ndarray, unseen: np.ndarray, right: np.ndarray) -> OscrCurve:
+    """CCR(t) against FPR(t) over thresholds t, from accepting no image to accepting all.
+
+    `known` and `unseen` are unknown scores of N known and M open images, higher is more unknown; `right` says
+    which of the known are named rightly, N bool.
+    """
+    steps = np.unique(np.concatenate([known, unseen]))
+    named = np.searchsorted(np.sort(known[right]), steps, side="right")
+    mistaken = np.searchsorted(np.sort(unseen), steps, side="right")
     return OscrCurve(
-        np.insert(mistaken.numpy() / len(unseen), 0, 0.0),
-        np.insert(named.numpy() / len(known), 0, 0.0),
-        oscr(known, unseen, torch.from_numpy(right)),
+        np.insert(mistaken / len(unseen), 0, 0.0),
+        np.insert(named / len(known), 0, 0.0),
+        oscr(*map(torch.from_numpy, (known, unseen, right))),
     )
 
 
@@ -58,3 +53,25 @@ def oscr_figure(runs: Mapping[str, OscrCurve]) -> Figure:
     clean(axes, "open images accepted (%)", "known images accepted and named rightly (%)")
     legend_below(figure, axes.lines)
     return figure
+
+
+def draw(runs: Runs) -> Figure:
+    return oscr_figure(
+        {
+            run.name: oscr_curve(unknown_values(run, "test"), unknown_values(run, "open"), right_answers(run))
+            for run in runs
+        }
+    )
+
+
+FIGURE = RunFigure(
+    order=150,
+    name="oscr",
+    title="Known named rightly against open let through",
+    paper=BEYOND,
+    caption="All thresholds in one line (OSCR). Look at the left end: how many known images are still named "
+    "rightly when few open ones may pass. Higher is better.",
+    needs="open images",
+    draw=draw,
+    choose=with_open,
+)

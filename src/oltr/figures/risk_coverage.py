@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from matplotlib.figure import Figure
 
+from oltr.figures.choose_runs import Runs
+from oltr.figures.figure import BEYOND, RunFigure
 from oltr.figures.run_names import legend_below, short_names
 from oltr.figures.style import clean, run_axes
-from oltr.figures.values import right_answers, score_values
-from oltr.openset import SCORES, Score
-from oltr.runs.outputs import Outputs
+from oltr.figures.values import right_answers, unknown_values
 
 
 @dataclass(frozen=True)
@@ -24,17 +24,12 @@ class RiskCoverage:
     area: float  # Σ (coverage_i − coverage_{i−1}) · risk_i; smaller is better
 
 
-def risk_coverage(
-    outputs: Mapping[str, Outputs],
-    score: str | Score = "softmax",
-    *,
-    read: Mapping[str, Outputs] | None = None,
-) -> RiskCoverage:
-    """coverage(t) = accepted / N, risk(t) = accepted and wrong / accepted, over the N known test images."""
-    chosen = SCORES[score] if isinstance(score, str) else score
-    right = right_answers(outputs)
-    values = score_values(outputs, "test", chosen, read).numpy()
-    _, place = np.unique(-values if chosen.higher_is_known else values, return_inverse=True)
+def risk_coverage(unknown: np.ndarray, right: np.ndarray) -> RiskCoverage:
+    """coverage(t) = accepted / N, risk(t) = accepted and wrong / accepted, over the N known test images.
+
+    `unknown` is their score, higher is more unknown, and `right` says which are named rightly; N each.
+    """
+    _, place = np.unique(unknown, return_inverse=True)
     images = np.bincount(place)
     accepted = images.cumsum()
     risk = np.bincount(place, weights=~right).cumsum() / accepted
@@ -53,3 +48,21 @@ def risk_coverage_figure(runs: Mapping[str, RiskCoverage]) -> Figure:
     clean(axes, "coverage: known test images accepted (%)", "risk: accepted images named wrongly (%)")
     legend_below(figure, axes.lines)
     return figure
+
+
+def draw(runs: Runs) -> Figure:
+    return risk_coverage_figure(
+        {run.name: risk_coverage(unknown_values(run, "test"), right_answers(run)) for run in runs}
+    )
+
+
+FIGURE = RunFigure(
+    order=160,
+    name="risk-coverage",
+    title="Risk against coverage",
+    paper=BEYOND,
+    caption="How often the network is wrong on the known images of which it is surest. Look for a line that "
+    "starts near zero and rises late: then unsure images can be passed on to a person.",
+    needs="test images",
+    draw=draw,
+)

@@ -12,13 +12,15 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
+from torch import Tensor
 
 from oltr.errors import UserError
+from oltr.figures.choose_runs import Runs, panels
+from oltr.figures.figure import RunFigure
 from oltr.figures.run_names import short_names
 from oltr.figures.style import OPEN_COLOUR, SHOT_COLOURS, clean, new_figure
 from oltr.metrics.accuracy import group_means, per_class_accuracy
 from oltr.metrics.shots import GROUPS
-from oltr.runs.decisions import Decisions, class_groups
 from oltr.runs.outputs import OPEN
 
 OPEN_WIDTH, GAP = 0.11, 0.03  # of the open images' block and before it, as shares of the classes' width
@@ -37,11 +39,13 @@ class Spectrum:
     unknown: float | None  # the share of the open images called unknown; None without any
 
 
-def spectrum(decisions: Decisions, counts: Sequence[int] | np.ndarray, shots: str = "standard") -> Spectrum:
-    """From what a run made of its images: an image called unknown counts against its class."""
-    groups, counts = class_groups(decisions, counts, shots), np.asarray(counts, dtype=np.int64)
-    accuracies = per_class_accuracy(decisions.predictions, decisions.labels, decisions.num_classes)
-    called = decisions.predictions[decisions.labels == OPEN] == OPEN
+def spectrum(predictions: Tensor, labels: Tensor, counts: np.ndarray, groups: np.ndarray) -> Spectrum:
+    """From predictions for N test and open images; a rejected one (-1) counts against its class.
+
+    `counts` and `groups` are the training images and the shot group of each of K classes.
+    """
+    accuracies = per_class_accuracy(predictions, labels, len(groups))
+    called = predictions[labels == OPEN] == OPEN
     order = np.argsort(-counts, kind="stable")
     return Spectrum(
         classes=order,
@@ -70,7 +74,7 @@ def spectrum_figure(runs: Mapping[str, Spectrum]) -> Figure:
     *strips, ground = figure.subplots(len(runs) + 1, sharex=True, height_ratios=heights)
     for axes, (name, run) in zip(strips, short_names(runs, 72).items(), strict=True):
         _draw_accuracies(axes, run)
-        clean(axes, "", "open-set\naccuracy (%)" if run.open_images else "accuracy (%)")
+        clean(axes, "", "open-set\naccuracy (%)")
         axes.set_title(_title(name, run), loc="left", fontsize="small", parse_math=False)
     _draw_counts(ground, first)
     clean(ground, "class, ranked by number of training images", "training images\nper class (log)")
@@ -168,3 +172,27 @@ def _legend(runs: Sequence[Spectrum]) -> list[Line2D | Patch]:
     if any(run.open_images for run in runs):
         marks.append(Patch(color=OPEN_COLOUR, label="open"))
     return [*marks, Line2D([], [], color="black", label="mean of the group")]
+
+
+def draw(runs: Runs) -> Figure:
+    return spectrum_figure(
+        {
+            run.name: spectrum(run.decisions.predictions, run.decisions.labels, run.counts, run.groups)
+            for run in runs
+        }
+    )
+
+
+FIGURE = RunFigure(
+    order=30,
+    name="spectrum",
+    title="Head, tail and open classes as one spectrum",
+    paper="Fig. 1, 9",
+    caption="Below, how many training images each class has, largest first; above, on the same ranks, how "
+    "often it is recognised when images may also be called unknown; at the right end the open images. Look "
+    "for accuracies that fall slower than the area below them, and for a method that does well at both "
+    "ends: a high bar of open images is worth little where it comes with a low tail.",
+    needs="test images; the right end needs open ones",
+    draw=draw,
+    choose=panels,
+)

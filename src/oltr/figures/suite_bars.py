@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -12,13 +13,36 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from oltr.errors import UserError
+from oltr.figures.figure import RunFigure
 from oltr.figures.panels import shortened
 from oltr.figures.style import SERIES, SHOT_COLOURS, clean, new_figure
-from oltr.suites.seeds import SeedRow
 
 COLOURS = {**SHOT_COLOURS, "overall": SERIES[2]}  # also the measures, in order
 UPRIGHT_UP_TO, SHORT = 5, 16  # rows, and letters of a label, beyond which bars lie down
 BAR = 0.2  # of the place of a row
+
+
+class Row(Protocol):
+    """One row of a suite over several seeds; a column is "part.number", e.g. "open.few"."""
+
+    label: str
+    seeds: tuple[int, ...]  # those it is to have
+
+    @property
+    def reports(self) -> Mapping[int, Any]:
+        """Of the seeds that are done."""
+
+    def values(self, column: str) -> list[float]:
+        """The number under each seed that has it."""
+
+    def mean(self, column: str) -> float | None:
+        """Over the seeds that are done."""
+
+    def deviation(self, column: str) -> float | None:
+        """Over the seeds; None for a single one."""
+
+    def published_value(self, column: str) -> float | None:
+        """What others found."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +59,7 @@ class SuiteBars:
     left_out: tuple[str, ...]  # labels of rows that are not finished
 
 
-def suite_bars(rows: Sequence[SeedRow]) -> SuiteBars:
+def suite_bars(rows: Sequence[Row]) -> SuiteBars:
     """Open-set accuracies if any row has them, else those of the closed set; of rows with all their seeds."""
     done = [row for row in rows if len(row.reports) == len(row.seeds)]
     part = "open" if any(row.values("open.overall") for row in done) else "closed"
@@ -129,3 +153,16 @@ def _legend(bars: SuiteBars, upright: bool) -> list[Line2D | Patch]:
             )
         )
     return marks
+
+
+FIGURE = RunFigure(
+    order=180,
+    name="ablation",
+    title="Ablation study",
+    paper="Fig. 5",
+    caption="Accuracy of each shot group as attention, memory and the other parts are switched on one after "
+    "the other, one training each; bars.svg and bars.png beside the table. Every suite draws its rows so.",
+    needs="trainings of its own",
+    draw=None,
+    made_by="oltr suite ablation",
+)

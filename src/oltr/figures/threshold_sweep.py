@@ -11,6 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from oltr.errors import UserError
+from oltr.figures.choose_runs import Runs, with_open
+from oltr.figures.figure import RunFigure
 from oltr.figures.run_names import legend_below, short_names
 from oltr.figures.style import (
     OPEN_COLOUR,
@@ -21,12 +23,13 @@ from oltr.figures.style import (
     clean,
     new_figure,
 )
-from oltr.figures.values import right_answers, score_name, score_values, threshold_words
+from oltr.figures.values import right_answers, score_name, threshold_words
 from oltr.metrics.accuracy import tally
 from oltr.metrics.fmeasure import f_from_counts
-from oltr.metrics.shots import GROUPS, shot_groups
-from oltr.openset import SCORES, Score
-from oltr.runs.outputs import Outputs
+from oltr.metrics.shots import GROUPS
+from oltr.openset import SCORES
+from oltr.runs.explain.score_place import finite_values
+from oltr.runs.trained_run import TrainedRun
 
 MEASURES = {
     "many": "accuracy, many-shot",
@@ -43,62 +46,52 @@ _COLOURS = {**SHOT_COLOURS, "overall": "black", "f_measure": OPEN_COLOUR}
 class ThresholdSweep:
     """Accuracy by shot group (only those with test images), overall, and F-measure at each threshold."""
 
-    score: Score
+    score: str
     thresholds: np.ndarray  # T float64, rising, in the score's own units
     measures: dict[str, np.ndarray]  # many, medium, few, overall, f_measure → T float64, fractions
-    threshold: float | None = None  # the one that the run uses; None: not told
+    threshold: float | None = None  # of the run's rejection rule; None where that has another score
 
 
 def threshold_sweep(
-    outputs: Mapping[str, Outputs],
-    train_counts: Sequence[int] | np.ndarray,
-    score: str | Score = "softmax",
-    thresholds: Sequence[float] | np.ndarray | None = None,
-    *,
-    shots: str = "standard",
-    threshold: float | None = None,
-    read: Mapping[str, Outputs] | None = None,
+    run: TrainedRun, thresholds: Sequence[float] | np.ndarray | None = None, score: str | None = None
 ) -> ThresholdSweep:
     """At each threshold t the mean of (accepted and right)_c / images_c over the classes c of a group, and F.
 
     Sorted once, the images accepted at t are the first of them. Without thresholds 201 are spread evenly
-    from the smallest value of the score to the largest, and as far as `threshold`, which the run uses.
+    from the smallest value of the score to the largest, and as far as the run's own threshold.
     """
-    chosen = SCORES[score] if isinstance(score, str) else score
-    right = right_answers(outputs)
-    known, unseen = (score_values(outputs, split, chosen, read).numpy() for split in ("test", "open"))
-    if (classes := outputs["test"].logits.shape[1]) != len(train_counts):
-        raise UserError(f"The outputs have {classes} classes, but there are {len(train_counts)} counts.")
+    name = score or run.rule.score
+    used = run.rule.threshold if name == run.rule.score else None
+    known, unseen = finite_values(run, "test", name), finite_values(run, "open", name)
     if thresholds is None:
-        ends = np.concatenate([known, unseen, [] if threshold is None else [threshold]])
+        ends = np.concatenate([known, unseen, [] if used is None else [used]])
         thresholds = np.linspace(ends.min(), ends.max(), 201)
     steps = np.sort(np.asarray(thresholds, dtype=np.float64))
     if steps.ndim != 1 or not len(steps) or not np.isfinite(steps).all():
         raise UserError("The thresholds must be one or more finite numbers.")
-    sign = -1 if chosen.higher_is_known else 1  # an image is accepted where sign · value <= sign · threshold
-    labels = outputs["test"].labels
-    _, images = tally(labels, labels, classes)
+    sign = -1 if SCORES[name].higher_is_known else 1  # accepted where sign · value <= sign · threshold
+    labels, right = run.outputs["test"].labels, right_answers(run)
+    _, images = tally(labels, labels, len(run.groups))
     order = np.argsort(sign * known[right])
-    values, names = (sign * known[right])[order], labels.numpy()[right][order]
+    values, classes = (sign * known[right])[order], labels.numpy()[right][order]
     accepted = np.searchsorted(values, sign * steps, side="right")  # T, right answers alone
     measures = {}
-    kinds = shot_groups(train_counts, shots)
     for group in (*GROUPS, "overall"):
-        present = (images.numpy() > 0) & ((kinds == group) | (group == "overall"))
+        present = (images.numpy() > 0) & ((run.groups == group) | (group == "overall"))
         if present.any():
             weight = present / np.maximum(images.numpy(), 1) / present.sum()
-            measures[group] = np.insert(weight[names].cumsum(), 0, 0.0)[accepted]
+            measures[group] = np.insert(weight[classes].cumsum(), 0, 0.0)[accepted]
     mistaken = np.searchsorted(np.sort(sign * unseen), sign * steps, side="right")  # open images accepted
     counts = torch.from_numpy(np.stack([accepted, len(right) - accepted, mistaken], axis=1))
     measures["f_measure"] = np.array([f_from_counts(row) for row in counts])
-    return ThresholdSweep(chosen, steps, measures, threshold)
+    return ThresholdSweep(name, steps, measures, used)
 
 
 def threshold_sweep_figure(runs: Mapping[str, ThresholdSweep]) -> Figure:
     """All measures of one run on one pair of axes; of several runs a panel for each measure."""
     if not runs:
         raise UserError("There are no runs to draw.")
-    if len({run.score.name for run in runs.values()}) > 1:
+    if len({run.score for run in runs.values()}) > 1:
         raise UserError("The runs were swept over different scores.", try_this="the same score for all")
     name = f"threshold on the {score_name(next(iter(runs.values())).score)}"
     short = short_names(runs)
@@ -158,3 +151,21 @@ def _several(runs: Mapping[str, ThresholdSweep], threshold: str) -> Figure:
         marks.append(Line2D([], [], color=COMMON, linestyle="--", linewidth=1, label=words))
     legend_below(figure, marks)
     return figure
+
+
+def draw(runs: Runs) -> Figure:
+    return threshold_sweep_figure({run.name: threshold_sweep(run) for run in runs})
+
+
+FIGURE = RunFigure(
+    order=110,
+    name="threshold",
+    title="Influence of the threshold",
+    paper="Fig. 8 (b)",
+    caption="Accuracy of known images and F-measure as the threshold moves; the run's own is dashed. Look "
+    "for a plateau of the F-measure: a wide one forgives a threshold that was chosen badly. Where few-shot "
+    "accuracy falls first, rare classes pay for rejecting unknown ones.",
+    needs="open images; the same score for all runs",
+    draw=draw,
+    choose=with_open,
+)

@@ -47,11 +47,7 @@ def _load(folder: Path) -> Report:
 
 def _no_report(folder: Path) -> UserError:
     """What to do about a run without a report."""
-    from oltr.runs.incomplete import check_finished, no_test_outputs  # loads torch
-    from oltr.training.run_folder import RunFolder
+    from oltr.runs.trained_run import TrainedRun  # loads torch
 
-    run = RunFolder(folder)
-    check_finished(run)
-    if not (run.outputs / "test.safetensors").is_file():
-        return no_test_outputs(run)
+    _ = TrainedRun(folder).outputs["test"]  # says what is missing of a run that was not tested
     return UserError(f"The run {folder} has no report.json.", try_this=f"oltr evaluate {folder}")

@@ -40,15 +40,15 @@ def evaluate(
     own shape: {"closed": {..}, "open": {..}, "source": ".."}, fractions.
     """
     _check(outputs, class_names, train_counts)
-    test, unseen = outputs["test"], outputs.get("open")
+    test = outputs["test"]
     groups = shot_groups(train_counts, shots)
     predictions = test.logits.argmax(dim=1)
     accuracy = per_class_accuracy(predictions, test.labels, len(class_names))
     f1 = per_class_f1(predictions, test.labels, len(class_names))
     open_part = None
-    if unseen:
+    if "open" in outputs and len(outputs["open"]):
         scored = scored or {split: _scored(rule, outputs[split]) for split in ("test", "open")}
-        numbers = _open_numbers(test, unseen, rule, scored, groups)
+        numbers = _open_numbers(test, outputs["open"], rule, scored, groups)
         open_part = Open(rule.score, rule.threshold, rule.unknown_rate, **numbers)
     columns = zip(class_names, train_counts, _numbers(accuracy), _numbers(f1), strict=True)
     return Report(

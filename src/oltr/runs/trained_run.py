@@ -195,6 +195,11 @@ class TrainedRun:
         """Outputs by split (val, test, open) on the data that the run is measured on."""
         return self._read_by(None)
 
+    @property
+    def unseen(self) -> Outputs | None:
+        """Its outputs on open images; None if there are none."""
+        return (self.outputs["open"] or None) if "open" in self.outputs else None
+
     def own_outputs(self, score: Score | None = None) -> OwnOutputs:
         """The same on the run's own data, train included; or on a score's view of the images."""
         key = f"own {score.view if score is not None else ''}"

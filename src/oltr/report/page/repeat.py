@@ -10,10 +10,11 @@ from typing import Any
 
 import yaml
 
-from oltr.config import RunConfig, build
 from oltr.errors import UserError
 from oltr.recipes import merge
-from oltr.report.page.load import PageRun
+from oltr.report.page.runs import MeasuredRun
+from oltr.runs.rule import decision_of
+from oltr.runs.trained_run import TrainedRun
 from oltr.training.configure import parse_change, recipe_config
 from oltr.training.run_folder import plain_values
 from oltr.wording import count
@@ -33,9 +34,9 @@ class Origin:
     note: str = ""
 
 
-def origin(run: PageRun) -> Origin:
+def origin(measured: MeasuredRun) -> Origin:
     """What run.yaml tells, and how to do it again."""
-    kept, note = run.facts["config"], ""
+    run, note = measured.run, ""
     try:
         words, exact = _train_words(run)
     except UserError as problem:  # e.g. a recipe file that is gone
@@ -45,7 +46,7 @@ def origin(run: PageRun) -> Origin:
         note += "The recipe has changed since: only the configuration below is exact."
     commands = [_command(words)] if words else []
     commands.append(_command(_evaluate_words(run)))
-    return Origin(run.name, tuple(commands), _facts(run), _yaml(kept, flow=None), note)
+    return Origin(run.name, tuple(commands), _facts(measured), _yaml(run.facts["config"], flow=None), note)
 
 
 def settings_changed(base: Mapping[str, Any], run: Mapping[str, Any], place: str = "") -> list[str]:
@@ -64,9 +65,9 @@ def settings_changed(base: Mapping[str, Any], run: Mapping[str, Any], place: str
     return changes
 
 
-def _train_words(run: PageRun) -> tuple[list[str], bool]:
+def _train_words(run: TrainedRun) -> tuple[list[str], bool]:
     """The words of `oltr train`, and whether they give the run's configuration again."""
-    config = build(RunConfig, run.facts["config"])
+    config = dataclasses.replace(run.config, shots=run.facts["config"]["shots"], decision=decision_of(run))
     usual = recipe_config(config.recipe, config.method)
     base, wanted = (plain_values(dataclasses.asdict(each)) for each in (usual, config))
     words = ["oltr", "train", str(run.facts.get("source") or "SOURCE")]
@@ -87,38 +88,35 @@ def _train_words(run: PageRun) -> tuple[list[str], bool]:
     return words, recipe_config(config.recipe, config.method, changed) == config
 
 
-def _evaluate_words(run: PageRun) -> list[str]:
-    """The words of `oltr evaluate` that give the open numbers of report.json again, or else the page's."""
-    words = ["oltr", "evaluate", _again(run)]
-    part = run.kept.data.get("open") or run.report.data.get("open")
-    if part:
-        words += ["--score", part["score"]]
-        if part.get("unknown_rate") is None:
-            words += ["--threshold", repr(part["threshold"])]
-        else:
-            words += ["--unknown-rate", repr(part["unknown_rate"])]
-    if run.loaded.shots != run.facts["config"]["shots"]:
-        words += ["--shots", run.loaded.shots]
+def _evaluate_words(run: TrainedRun) -> list[str]:
+    """The words of `oltr evaluate` that give the page's open numbers again."""
+    rule, words = run.rule, ["oltr", "evaluate", _again(run), "--score", run.rule.score]
+    if rule.unknown_rate is None:
+        words += ["--threshold", repr(rule.threshold)]
+    else:
+        words += ["--unknown-rate", repr(rule.unknown_rate)]
+    if run.shots != run.facts["config"]["shots"]:
+        words += ["--shots", run.shots]
     return words
 
 
-def _again(run: PageRun) -> str:
+def _again(run: TrainedRun) -> str:
     """Another folder beside the run's own, which is taken."""
     return str(run.path.with_name(f"{run.path.name}-again")) if run.path.name else "again"
 
 
-def _facts(run: PageRun) -> tuple[tuple[str, str], ...]:
-    facts, images = run.facts, run.facts["data"]["images"]
+def _facts(measured: MeasuredRun) -> tuple[tuple[str, str], ...]:
+    facts, report = measured.run.facts, measured.report
     versions = ", ".join(f"{name} {version}" for name, version in (facts.get("versions") or {}).items())
     told = [
-        ("method", f"{run.report['method']} on {run.report['backbone']}"),
+        ("method", f"{report.method} on {report.backbone}"),
         ("seed", str(facts["config"]["seed"])),
         ("training time", f"{facts['train_seconds']:,.0f} s"),
         ("hardware", str(facts.get("hardware") or "not recorded")),
         ("versions", versions or "not recorded"),
         ("source", str(facts.get("source") or "not recorded")),
-        ("images", ", ".join(f"{split} {number:,}" for split, number in images.items())),
-        ("classes", count(run.report["num_classes"], "class")),
+        ("images", ", ".join(f"{split} {number:,}" for split, number in facts["data"]["images"].items())),
+        ("classes", count(report.num_classes, "class")),
         ("data fingerprint", facts["data"]["fingerprint"]),
     ]
     return tuple(told + ([("remark", str(facts["remark"]))] if facts.get("remark") else []))

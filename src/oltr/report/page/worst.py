@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import dataclass
 
+import numpy as np
+from PIL import Image
+
+from oltr.data.images import UnreadableImage, read_image
+from oltr.data.manifest import Manifest
+from oltr.data.pack import open_pack
 from oltr.errors import UserError
-from oltr.figures.mistakes import Mistakes, confident_mistakes, open_taken_for_tail, tail_taken_for_open
-from oltr.report.loaded_run import LoadedRun
-from oltr.report.page.own_images import OwnImages
+from oltr.figures.run_images import own_data
+from oltr.report.page.mistakes import (
+    Mistakes,
+    confident_mistakes,
+    open_taken_for_tail,
+    tail_taken_for_open,
+)
+from oltr.report.page.pictures import data_uri
 from oltr.runs.outputs import OPEN
+from oltr.runs.trained_run import TrainedRun
 
 MOST = 12  # images of a kind
+SIDE = 112  # pixels of a thumbnail; smaller images stay as they are
 
 
 @dataclass(frozen=True)
@@ -35,12 +49,12 @@ class WorstImages:
     none: str = ""
 
 
-def worst_images(run: LoadedRun) -> tuple[list[WorstImages], str]:
+def worst_images(run: TrainedRun) -> tuple[list[WorstImages], str]:
     """Three kinds of mistakes, and why there are no thumbnails where there are none."""
     decisions = run.decisions
     missing, own = "", None
     try:
-        own = OwnImages(run.manifest())
+        own = Thumbnails(own_data(run))
     except UserError as problem:
         missing = " ".join(part for part in (problem.what, problem.why) if part)
     kinds = [
@@ -50,12 +64,12 @@ def worst_images(run: LoadedRun) -> tuple[list[WorstImages], str]:
             "No test image was given another known class.",
         ),
         (
-            tail_taken_for_open(decisions, run.counts, run.shots, MOST),
+            tail_taken_for_open(decisions, run.groups, MOST),
             "Test images of few-shot classes called unknown, the least familiar first: rare taken for new.",
             "No image of a few-shot class was called unknown.",
         ),
         (
-            open_taken_for_tail(decisions, run.counts, run.shots, MOST),
+            open_taken_for_tail(decisions, run.groups, MOST),
             "Open images given a few-shot class, the most familiar first: new taken for rare.",
             "There are no open images." if run.unseen is None else "No open image got a few-shot class.",
         ),
@@ -63,12 +77,12 @@ def worst_images(run: LoadedRun) -> tuple[list[WorstImages], str]:
     return [_group(run, own, *kind) for kind in kinds], missing
 
 
-def _group(run: LoadedRun, own: OwnImages | None, found: Mistakes, about: str, none: str) -> WorstImages:
+def _group(run: TrainedRun, own: Thumbnails | None, found: Mistakes, about: str, none: str) -> WorstImages:
     images = tuple(_image(run, own, found, place) for place in range(len(found.rows)))
     return WorstImages(found.title, about, images, "" if images else none)
 
 
-def _image(run: LoadedRun, own: OwnImages | None, found: Mistakes, place: int) -> WorstImage:
+def _image(run: TrainedRun, own: Thumbnails | None, found: Mistakes, place: int) -> WorstImage:
     row, label, prediction = (int(of[place]) for of in (found.rows, found.labels, found.predictions))
     likeliest = run.class_names[int(found.likeliest[place])]
     source, path, truth = "", f"{found.split} row {row}", "open"
@@ -85,3 +99,34 @@ def _image(run: LoadedRun, own: OwnImages | None, found: Mistakes, place: int) -
         float(found.confidence[place]),
         "" if found.score == "softmax" else f"{found.score} score {found.values[place]:.3g}",
     )
+
+
+class Thumbnails:
+    """The test and open images of a manifest, by their row in the split."""
+
+    def __init__(self, manifest: Manifest):
+        self.manifest = manifest
+        self.pack = None if manifest.pack is None else open_pack(manifest.pack).images
+        self.rows = {split: manifest.rows(split) for split in ("test", "open")}
+        self.positions = {split: manifest.positions(split) for split in ("test", "open")}
+
+    def path(self, split: str, row: int) -> str:
+        return str(self.rows[split]["path"].iloc[row])
+
+    def label(self, split: str, row: int) -> str:
+        return str(self.rows[split]["label"].iloc[row])
+
+    def thumbnail(self, split: str, row: int) -> str:
+        """A WebP as data URI; empty where the file cannot be read."""
+        if self.pack is not None:
+            pixels = np.asarray(self.pack[self.positions[split][row]])
+        else:
+            try:
+                pixels = read_image(self.manifest.root / self.path(split, row), SIDE)
+            except UnreadableImage:
+                return ""
+        picture, file = Image.fromarray(pixels), io.BytesIO()
+        if picture.width > SIDE:
+            picture = picture.resize((SIDE, SIDE), Image.Resampling.BILINEAR, reducing_gap=3.0)
+        picture.save(file, "WEBP", quality=85)
+        return data_uri(file.getvalue(), "webp")

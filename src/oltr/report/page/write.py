@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import tempfile
 import time
 from collections.abc import Sequence
 from itertools import accumulate
@@ -12,46 +13,41 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from oltr import __version__
-from oltr.console import Console
+from oltr.errors import UserError
+from oltr.figures.choose_runs import baseline
+from oltr.figures.figure import all_figures
 from oltr.files import atomic_write
-from oltr.report.catalogue import CATALOGUE
-from oltr.report.choose_runs import baseline
-from oltr.report.page.classes import class_lines
-from oltr.report.page.figures import Picture, draw_pictures
-from oltr.report.page.load import PageRun, best_run, data_cautions, load_page_runs
-from oltr.report.page.pairs import most_confused
+from oltr.report.page.classes import class_lines, most_confused
+from oltr.report.page.pictures import Picture, draw_pictures
 from oltr.report.page.repeat import origin
+from oltr.report.page.runs import MeasuredRun, best_run, data_cautions, measured_runs
 from oltr.report.page.verdict import verdict
 from oltr.report.page.worst import worst_images
-from oltr.report.page.writable import check_writable
 from oltr.runs.tables import comparison
 from oltr.wording import count
 
 TEMPLATES = Path(__file__).parent / "templates"
 
 
-def write_page(
-    paths: Sequence[Path], out: Path, console: Console, figures: Path | None = None
-) -> list[Picture]:
-    """Write the page of these run folders, whole or not at all; the pictures in it, and why some are not.
+def write_page(paths: Sequence[Path], out: Path, figures: Path | None = None) -> list[Picture]:
+    """Write the page of these run folders, atomically; the pictures in it, and why some are missing.
 
     With `figures` every picture is also written there, as SVG and as PNG.
     """
     check_writable(out.parent, out)
     if figures is not None:
         check_writable(figures, figures)
-    runs = load_page_runs(paths, console)
-    with console.progress("drawing", "figures") as progress:
-        pictures = draw_pictures([run.loaded for run in runs], figures, progress)
+    runs = measured_runs(paths)
+    pictures = draw_pictures([each.run for each in runs], figures)
     text = page(runs, pictures, report_command(paths, out, figures))
     with atomic_write(out) as part:
         part.write_text(text, encoding="utf-8")
     return pictures
 
 
-def page(runs: Sequence[PageRun], pictures: Sequence[Picture], command: str) -> str:
+def page(runs: Sequence[MeasuredRun], pictures: Sequence[Picture], command: str) -> str:
     """The text of the page; whatever came from outside, class names above all, is escaped by the template."""
-    best, over = best_run(runs), baseline([run.loaded for run in runs])
+    best, over = best_run(runs), baseline([each.run for each in runs])
     table = comparison({run.name: run.report for run in runs}, over=over.name)
     ordered = [best, *[run for run in runs if run is not best]]  # of the folded parts the first is open
     widths = [len(columns) for _, columns in table.groups]
@@ -71,12 +67,12 @@ def page(runs: Sequence[PageRun], pictures: Sequence[Picture], command: str) -> 
         table=table,
         starts=list(accumulate(widths)),  # columns that begin a group
         pictures=pictures,
-        elsewhere=[entry for entry in CATALOGUE if entry.draw is None],
+        elsewhere=[figure for figure in all_figures() if figure.draw is None],
         best=best.name,
         classes=class_lines(runs, best),
-        num_classes=runs[0].report["num_classes"],
-        pairs=[(run.name, most_confused(run.loaded)) for run in ordered],
-        worst=[(run.name, *worst_images(run.loaded)) for run in ordered],
+        num_classes=runs[0].report.num_classes,
+        pairs=[(each.name, most_confused(each.run)) for each in ordered],
+        worst=[(each.name, *worst_images(each.run)) for each in ordered],
         origins=[origin(run) for run in runs],
         command=command,
         version=__version__,
@@ -90,15 +86,30 @@ def report_command(paths: Sequence[Path], out: Path, figures: Path | None) -> st
     return shlex.join(map(str, [*words, *(["--figures", figures] if figures else [])]))
 
 
-def _eyebrow(runs: Sequence[PageRun]) -> str:
+def _eyebrow(runs: Sequence[MeasuredRun]) -> str:
     """The runs, the classes, and on how many images each was tested."""
     tested: dict[str, list[str]] = {}
-    for run in runs:
-        parts = {split: part for split in ("test", "open") if (part := run.loaded.outputs.get(split))}
-        images = ", ".join(count(len(part), f"{split} image") for split, part in parts.items())
-        tested.setdefault(images, []).append(run.name)
+    for each in runs:
+        parts = {"test": each.run.outputs["test"], "open": each.run.unseen}
+        images = ", ".join(count(len(part), f"{split} image") for split, part in parts.items() if part)
+        tested.setdefault(images, []).append(each.name)
     sizes = list(tested)
     if len(tested) > 1:
         sizes = [f"{size} ({', '.join(names)})" for size, names in tested.items()]
     names = ", ".join(run.name for run in runs)
-    return f"{names} · {count(runs[0].report['num_classes'], 'class')} · {'; '.join(sizes)}"
+    return f"{names} · {count(runs[0].report.num_classes, 'class')} · {'; '.join(sizes)}"
+
+
+def check_writable(folder: Path, what: Path) -> None:
+    """Refuse a folder, there already or still to be made, in which `what` cannot be written."""
+    there = folder
+    try:
+        there = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
+        with tempfile.TemporaryFile(dir=there):
+            pass
+    except OSError as problem:
+        raise UserError(
+            f"{what} cannot be written: {problem.strerror or problem}.",
+            f"{there} takes no files.",
+            "another folder",
+        ) from None

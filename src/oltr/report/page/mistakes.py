@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +9,8 @@ import torch
 from torch import Tensor
 
 from oltr.errors import UserError
-from oltr.runs.decisions import Decisions, class_groups
+from oltr.openset import SCORES
+from oltr.runs.decisions import Decisions
 from oltr.runs.outputs import OPEN
 
 
@@ -33,7 +33,7 @@ class Mistakes:
     rows: np.ndarray  # int64, row numbers into that split
     labels: np.ndarray  # int64, -1 = open
     predictions: np.ndarray  # int64, -1 = unknown
-    likeliest: np.ndarray  # int64, the prediction if nothing could be unknown
+    likeliest: np.ndarray  # int64, the prediction if nothing could be rejected
     confidence: np.ndarray  # float64, the softmax probability of the likeliest class
     values: np.ndarray  # float64, the score that decided, in its own units
     score: str
@@ -57,29 +57,25 @@ def confident_mistakes(decisions: Decisions, most: int = 20) -> Mistakes:
     return _worst("The most confident mistakes", "test", decisions, wrong, decisions.confidence, most)
 
 
-def tail_taken_for_open(
-    decisions: Decisions, counts: Sequence[int] | np.ndarray, shots: str = "standard", most: int = 20
-) -> Mistakes:
+def tail_taken_for_open(decisions: Decisions, groups: np.ndarray, most: int = 20) -> Mistakes:
     """Test images of few-shot classes called unknown, the least familiar by the score first."""
-    wrong = _is_tail(decisions.labels, decisions, counts, shots) & (decisions.predictions == OPEN)
+    wrong = _is_tail(decisions.labels, groups) & (decisions.predictions == OPEN)
     return _worst("Tail images taken for open", "test", decisions, wrong, -_familiar(decisions), most)
 
 
-def open_taken_for_tail(
-    decisions: Decisions, counts: Sequence[int] | np.ndarray, shots: str = "standard", most: int = 20
-) -> Mistakes:
+def open_taken_for_tail(decisions: Decisions, groups: np.ndarray, most: int = 20) -> Mistakes:
     """Open images given a few-shot class, the most familiar by the score first."""
-    wrong = _is_tail(decisions.predictions, decisions, counts, shots) & (decisions.labels == OPEN)
+    wrong = _is_tail(decisions.predictions, groups) & (decisions.labels == OPEN)
     return _worst("Open images taken for the tail", "open", decisions, wrong, _familiar(decisions), most)
 
 
-def _is_tail(classes: Tensor, decisions: Decisions, counts: Sequence[int] | np.ndarray, shots: str) -> Tensor:
-    tail = class_groups(decisions, counts, shots) == "few"
-    return torch.from_numpy(np.append(tail, False))[classes]  # the last entry is that of -1
+def _is_tail(classes: Tensor, groups: np.ndarray) -> Tensor:
+    """Which of N class numbers are few-shot, by the shot group of each of K classes."""
+    return torch.from_numpy(np.append(groups == "few", False))[classes]  # the last entry is that of -1
 
 
 def _familiar(decisions: Decisions) -> Tensor:
-    return decisions.values if decisions.score.higher_is_known else -decisions.values
+    return decisions.values if SCORES[decisions.rule.score].higher_is_known else -decisions.values
 
 
 def _worst(
@@ -97,7 +93,7 @@ def _worst(
         likeliest=decisions.likeliest[found].numpy(),
         confidence=decisions.confidence[found].numpy(),
         values=decisions.values[found].numpy(),
-        score=decisions.score.name,
+        score=decisions.rule.score,
     )
 
 

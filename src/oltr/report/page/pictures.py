@@ -1,10 +1,10 @@
-"""The figures of the catalogue as pictures inside a page, and as files."""
+"""Figures of runs as pictures inside a page, and as files."""
 
 from __future__ import annotations
 
+import base64
 import io
 import warnings
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,22 +12,23 @@ from typing import Any
 import matplotlib
 from matplotlib.figure import Figure
 
+from oltr.console import console
 from oltr.errors import UserError
+from oltr.figures.choose_runs import Runs
+from oltr.figures.figure import RunFigure, all_figures
 from oltr.figures.save import SALT, save_figure
-from oltr.report.catalogue import CATALOGUE, Entry
-from oltr.report.loaded_run import LoadedRun
-from oltr.report.page.data_uri import data_uri
 
 NAMES_AS_THEY_ARE: dict[Any, Any] = {"text.parse_math": False}  # a name with two dollar signs is no formula
 SVG_UP_TO = 250_000  # bytes; above it a PNG is smaller and shown sooner
 PNG_DOTS, SCREEN = 144, 96  # per inch
+_TYPES = {"svg": "image/svg+xml", "png": "image/png", "webp": "image/webp"}
 
 
 @dataclass(frozen=True)
 class Picture:
-    """An entry of the catalogue with its picture, or with the reason why there is none."""
+    """A figure's picture, or the reason why there is none."""
 
-    entry: Entry
+    figure: RunFigure
     source: str = ""  # a data URI
     kind: str = ""  # svg or png
     size: int = 0  # bytes
@@ -36,39 +37,40 @@ class Picture:
     missing: UserError | None = None
 
 
-def draw_pictures(
-    runs: Sequence[LoadedRun], figures: Path | None = None, progress: Callable[[int, int], None] | None = None
-) -> list[Picture]:
-    """Every figure that can be made from runs; those made are also written as SVG and PNG into `figures`."""
-    wanted = [entry for entry in CATALOGUE if entry.draw is not None]
+def draw_pictures(runs: Runs, folder: Path | None = None) -> list[Picture]:
+    """Every figure that can be made from runs; those made are also written as SVG and PNG into `folder`."""
+    wanted = [figure for figure in all_figures() if figure.draw is not None]
     pictures = []
-    with warnings.catch_warnings(record=True) as said:
-        for entry in wanted:
-            pictures.append(_picture(entry, runs, figures))
-            if progress:
-                progress(len(pictures), len(wanted))
+    with (
+        console.progress("drawing", "figures") as progress,
+        warnings.catch_warnings(record=True) as said,
+    ):
+        for figure in wanted:
+            with console.silent():  # bars of single figures would come and go
+                pictures.append(_picture(figure, runs, folder))
+            progress(len(pictures), len(wanted))
     for message in dict.fromkeys(str(warning.message) for warning in said):
         warnings.warn(message)  # once, however many runs and figures have the same to say
     return pictures
 
 
-def _picture(entry: Entry, runs: Sequence[LoadedRun], figures: Path | None) -> Picture:
-    assert entry.draw is not None
-    shown = runs if entry.choose is None else entry.choose(runs)
+def _picture(figure: RunFigure, runs: Runs, folder: Path | None) -> Picture:
+    assert figure.draw is not None
+    shown = figure.choose(runs)
     with warnings.catch_warnings(), matplotlib.rc_context(NAMES_AS_THEY_ARE):
         # The page's text has every name; a font that lacks a letter of one is not worth a line each.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         try:
-            figure = entry.draw(shown)
+            drawn = figure.draw(shown)
         except UserError as problem:
-            return Picture(entry, missing=problem)
-        if figures is not None:
+            return Picture(figure, missing=problem)
+        if folder is not None:
             for kind in ("svg", "png"):
-                save_figure(figure, figures / f"{entry.name}.{kind}")
-        return as_picture(entry, figure, _note(shown, runs))
+                save_figure(drawn, folder / f"{figure.name}.{kind}")
+        return as_picture(figure, drawn, _note(shown, runs))
 
 
-def _note(shown: Sequence[LoadedRun], runs: Sequence[LoadedRun]) -> str:
+def _note(shown: Runs, runs: Runs) -> str:
     """Which runs are to be seen, or which are not, whatever is shorter."""
     left_out = [run.name for run in runs if run not in shown]
     if not left_out:
@@ -78,12 +80,21 @@ def _note(shown: Sequence[LoadedRun], runs: Sequence[LoadedRun]) -> str:
     return f"Of the {len(runs)} runs: {', '.join(run.name for run in shown)}."
 
 
-def as_picture(entry: Entry, figure: Figure, note: str = "") -> Picture:
+def as_picture(figure: RunFigure, drawn: Figure, note: str = "") -> Picture:
     """The figure as it stands in a page."""
-    content, kind = _small(figure)
+    content, kind = _small(drawn)
     # The header of a PNG has its width; on the screen text should be as large as in an SVG.
     width = int.from_bytes(content[16:20]) * SCREEN // PNG_DOTS if kind == "png" else None
-    return Picture(entry, data_uri(content, kind), kind, len(content), width, note)
+    return Picture(figure, data_uri(content, kind), kind, len(content), width, note)
+
+
+def data_uri(content: bytes, kind: str) -> str:
+    """The bytes of a picture as an address that holds them.
+
+    >>> data_uri(b"<svg/>", "svg")
+    'data:image/svg+xml;base64,PHN2Zy8+'
+    """
+    return f"data:{_TYPES[kind]};base64,{base64.b64encode(content).decode()}"
 
 
 def _small(figure: Figure) -> tuple[bytes, str]:
