@@ -13,7 +13,7 @@ from oltr.errors import UserError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from oltr.report.page.figures import Picture
+    from oltr.report.page.pictures import Picture
 
 
 def report(
@@ -41,18 +41,17 @@ def report(
     if figures is not None and figures.exists() and not figures.is_dir():
         raise UserError(f"--figures {figures} is a file.", try_this="a folder for the figures")
 
-    from oltr.console import Console
+    from oltr.console import console
     from oltr.report.page.write import write_page
     from oltr.wording import count
 
-    console = Console()
-    pictures = write_page(runs, page, console, figures)
+    pictures = write_page(runs, page, figures)
     if as_json:
         print_json(_answer(page, pictures, figures))
         return
     for picture in pictures:
         if picture.missing is not None:
-            console.say(f"no figure {picture.entry.name}: {picture.missing.what}")
+            console.say(f"no figure {picture.figure.name}: {picture.missing.what}")
     if figures is not None:
         made = sum(picture.missing is None for picture in pictures)
         console.say(f"{count(made, 'figure')}, each as SVG and PNG: {figures}")
@@ -62,11 +61,11 @@ def report(
 def _answer(page: Path, pictures: Sequence[Picture], figures: Path | None) -> dict[str, Any]:
     """What was written, its sizes, and what is missing."""
     made = [picture for picture in pictures if picture.missing is None]
-    names = [f"{picture.entry.name}.{kind}" for picture in made for kind in ("svg", "png")]
+    names = [f"{picture.figure.name}.{kind}" for picture in made for kind in ("svg", "png")]
     return {
         "page": str(page),
         "bytes": page.stat().st_size,
-        "figures": {picture.entry.name: {"kind": picture.kind, "bytes": picture.size} for picture in made},
-        "missing": {picture.entry.name: str(picture.missing) for picture in pictures if picture.missing},
+        "figures": {picture.figure.name: {"kind": picture.kind, "bytes": picture.size} for picture in made},
+        "missing": {picture.figure.name: str(picture.missing) for picture in pictures if picture.missing},
         "figure_files": [] if figures is None else [str(figures / name) for name in names],
     }
