@@ -81,4 +81,4 @@ class Method:
         return None
 
 
-METHODS: Registry[type[Method]] = Registry("method")
+METHODS: Registry[type[Method]] = Registry("method", "oltr.methods", Method, {"info": MethodInfo})

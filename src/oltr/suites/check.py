@@ -14,10 +14,10 @@ from oltr.methods import METHODS
 from oltr.openset import SCORES
 from oltr.openset.odin import Odin
 from oltr.openset.threshold import check_choice
-from oltr.recipes import load_recipe, merge, resolve
+from oltr.recipes import load_recipe, merge
 from oltr.registry import unknown_name
 from oltr.suites.suite_file import Suite
-from oltr.training.configure import parse_change
+from oltr.training.configure import parse_change, run_config
 
 
 def check_rows(suite: Suite, own_recipe: bool = True) -> None:
@@ -32,7 +32,7 @@ def check_rows(suite: Suite, own_recipe: bool = True) -> None:
         except UserError as problem:
             where = f"Row {row.label!r} of suite {suite.name}: {problem.what}"
             raise UserError(where, problem.why, "unknown_rate: 0.05") from None
-        settings = resolve(suite.recipe, row.method).settings
+        settings = run_config(suite.recipe, row.method).settings
         for change in row.changes:
             settings = merge(settings, parse_change(change).get("settings", {}))
         if score.name == "reachability" and not settings.get("reachability"):

@@ -1,14 +1,14 @@
-"""From the words of a command line or of `Recognizer` to a checked configuration."""
+"""From the options of a command line or of `Recognizer` to a checked configuration."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import yaml
 
-from oltr.config import RunConfig, build
+from oltr.config import RunConfig, build, plain_values
 from oltr.errors import UserError
 from oltr.old_names import current_values
 from oltr.recipes import merge, resolve, with_epochs
@@ -34,13 +34,22 @@ def configure(
     changed: dict[str, Any] = {}
     for change in changes:
         changed = merge(changed, parse_change(change))
-    config = resolve(recipe, method, merge(values, changed))
+    config = run_config(recipe, method, merge(values, changed))
     if image_size is not None:
         config = _at_size(config, image_size)
     if epochs:
         config = with_epochs(config, tuple(epochs))
     # What was set by name stays, where the size or the epochs would have moved it in proportion.
     return _checked(build(RunConfig, merge(dataclasses.asdict(config), changed)))
+
+
+def run_config(recipe: str, method: str, changes: Mapping[str, Any] | None = None) -> RunConfig:
+    """The recipe and method with nested `changes` on top, and every number of the method's Settings."""
+    from oltr.methods import METHODS
+
+    fields = dataclasses.fields(METHODS[method].Settings)
+    defaults = {field.name: field.default for field in fields if field.default is not dataclasses.MISSING}
+    return _with_all_settings(resolve(recipe, method, changes, defaults))
 
 
 def parse_change(text: str) -> dict[str, Any]:
@@ -68,19 +77,25 @@ def _at_size(config: RunConfig, image_size: int) -> RunConfig:
     )
 
 
+def _with_all_settings(config: RunConfig) -> RunConfig:
+    """The run with all of its method's numbers written down, so that it outlives a change of defaults."""
+    from oltr.methods import METHODS
+
+    settings = METHODS[config.method].check(config.settings)
+    return dataclasses.replace(config, settings=plain_values(dataclasses.asdict(settings)))
+
+
 def _checked(config: RunConfig) -> RunConfig:
     """Fail early, with the name in question, rather than after the images are read."""
     from oltr.methods import METHODS
     from oltr.nn.backbone import check_backbone
 
     check_limits(config)
-    method = METHODS[config.method]
-    method.check(config.settings)
-    if method.needs_stage2 and config.stage2 is None:
+    if METHODS[config.method].needs_stage2 and config.stage2 is None:
         raise UserError(
             f"{config.method} needs a second stage.",
             "All that it does differently happens there.",
             "the recipe's stage2, or another method",
         )
     check_backbone(config.backbone, config.weights)
-    return config
+    return _with_all_settings(config)

@@ -17,7 +17,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 
 import oltr
-from oltr.config import RunConfig, build
+from oltr.config import RunConfig, build, plain_values
 from oltr.data.manifest import Manifest
 from oltr.errors import UserError
 from oltr.files import atomic_write
@@ -223,12 +223,3 @@ def differences(old: dict[str, Any], new: dict[str, Any], place: str = "") -> li
         elif a != b:
             lines.append(f"{where}: {a} → {b}")
     return lines
-
-
-def plain_values(value: Any) -> Any:
-    """Tuples as lists, all the way down, as YAML gives them back."""
-    if isinstance(value, dict):
-        return {key: plain_values(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain_values(item) for item in value]
-    return value
