@@ -44,11 +44,11 @@ def outputs_on(folder: RunFolder, manifest: Manifest, console: Console) -> dict[
 def source_to_measure(folder: RunFolder, source: str | Path, root: str | Path | None = None) -> Manifest:
     """The images of a source that a run is to be measured on.
 
-    Of a folder without splits these are all, unless the run learned from that very folder: then its own split
+    Of data without splits these are all, unless the run learned from these very data: then its own split
     holds, and only the test part counts.
     """
     manifest, own = read_source(source, root), folder.run()["data"]["fingerprint"]
-    if not Path(source).expanduser().is_dir() or manifest.fingerprint() == own:
+    if not manifest.split_made or manifest.fingerprint() == own:
         return manifest
     return read_source(source, root, flat="test")
 

@@ -19,6 +19,7 @@ from safetensors.torch import load_file, save
 import oltr
 from oltr.config import RunConfig, build, plain_values
 from oltr.data.manifest import Manifest
+from oltr.data.sources import names_object
 from oltr.errors import UserError
 from oltr.files import atomic_write
 from oltr.metrics.shots import shot_groups
@@ -207,6 +208,8 @@ def _place(source: str, manifest: Manifest) -> dict[str, str]:
     """Where the images are, for whoever reads them from another folder: the source, and where paths start."""
     if not source:
         return {"source": ""}
+    if names_object(source):  # its module is found again from there
+        return {"source": source, "root": str(manifest.root)}
     path = Path(source).expanduser().absolute()
     usual = path if path.is_dir() else path.parent
     elsewhere = manifest.pack is None and manifest.root != usual

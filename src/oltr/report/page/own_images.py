@@ -7,7 +7,7 @@ import io
 import numpy as np
 from PIL import Image
 
-from oltr.data.images import UnreadableImage, read_image
+from oltr.data.images import UnreadableImage
 from oltr.data.manifest import Manifest
 from oltr.data.pack import open_pack
 from oltr.report.page.data_uri import data_uri
@@ -36,7 +36,7 @@ class OwnImages:
             pixels = np.asarray(self.pack[self.positions[split][row]])
         else:
             try:
-                pixels = read_image(self.manifest.root / self.path(split, row), SIDE)
+                pixels = self.manifest.read(self.path(split, row), SIDE)
             except UnreadableImage:
                 return ""
         picture, file = Image.fromarray(pixels), io.BytesIO()
