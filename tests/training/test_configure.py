@@ -6,7 +6,7 @@ import pytest
 
 from oltr.errors import UserError
 from oltr.methods import METHODS, Method, MethodInfo
-from oltr.training.configure import configure, run_config
+from oltr.training.configure import configure, recipe_config
 
 
 def test_the_stored_size_and_the_drops_follow_in_proportion():
@@ -56,7 +56,7 @@ def test_all_numbers_of_a_method_are_part_of_the_run():
     for method in METHODS:
         config = configure("glyphs", method)
         names = set(METHODS[method].Settings.__dataclass_fields__)
-        assert set(config.settings) == names and run_config("glyphs", method) == config
+        assert set(config.settings) == names and recipe_config("glyphs", method) == config
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from oltr.openset.threshold import check_choice
 from oltr.recipes import load_recipe, merge
 from oltr.registry import unknown_name
 from oltr.suites.suite_file import Suite
-from oltr.training.configure import parse_change, run_config
+from oltr.training.configure import parse_change, recipe_config
 
 
 def check_rows(suite: Suite, own_recipe: bool = True) -> None:
@@ -32,7 +32,7 @@ def check_rows(suite: Suite, own_recipe: bool = True) -> None:
         except UserError as problem:
             where = f"Row {row.label!r} of suite {suite.name}: {problem.what}"
             raise UserError(where, problem.why, "unknown_rate: 0.05") from None
-        settings = run_config(suite.recipe, row.method).settings
+        settings = recipe_config(suite.recipe, row.method).settings
         for change in row.changes:
             settings = merge(settings, parse_change(change).get("settings", {}))
         if score.name == "reachability" and not settings.get("reachability"):

@@ -34,7 +34,7 @@ def configure(
     changed: dict[str, Any] = {}
     for change in changes:
         changed = merge(changed, parse_change(change))
-    config = run_config(recipe, method, merge(values, changed))
+    config = recipe_config(recipe, method, merge(values, changed))
     if image_size is not None:
         config = _at_size(config, image_size)
     if epochs:
@@ -43,7 +43,7 @@ def configure(
     return _checked(build(RunConfig, merge(dataclasses.asdict(config), changed)))
 
 
-def run_config(recipe: str, method: str, changes: Mapping[str, Any] | None = None) -> RunConfig:
+def recipe_config(recipe: str, method: str, changes: Mapping[str, Any] | None = None) -> RunConfig:
     """The recipe and method with nested `changes` on top, and every number of the method's Settings."""
     from oltr.methods import METHODS
 

@@ -14,7 +14,7 @@ from oltr.config import RunConfig, build
 from oltr.errors import UserError
 from oltr.recipes import merge
 from oltr.report.page.load import PageRun
-from oltr.training.configure import parse_change, run_config
+from oltr.training.configure import parse_change, recipe_config
 from oltr.training.run_folder import plain_values
 from oltr.wording import count
 
@@ -68,7 +68,8 @@ def _train_words(run: PageRun) -> tuple[list[str], bool]:
     """The words of `oltr train`, and whether they give the run's configuration again."""
     config = build(RunConfig, run.facts["config"])
     base, wanted = (
-        plain_values(dataclasses.asdict(each)) for each in (run_config(config.recipe, config.method), config)
+        plain_values(dataclasses.asdict(each))
+        for each in (recipe_config(config.recipe, config.method), config)
     )
     words = ["oltr", "train", str(run.facts.get("source") or "SOURCE")]
     if run.facts.get("root"):
@@ -85,7 +86,7 @@ def _train_words(run: PageRun) -> tuple[list[str], bool]:
         words += ["--set", change]
         changed = merge(changed, parse_change(change))
     words += ["--out", _again(run)]
-    return words, run_config(config.recipe, config.method, changed) == config
+    return words, recipe_config(config.recipe, config.method, changed) == config
 
 
 def _evaluate_words(run: PageRun) -> list[str]:
