@@ -4,8 +4,10 @@ import torch
 from oltr.config import RunConfig, StageConfig
 from oltr.errors import UserError
 from oltr.methods import METHODS
-from oltr.recipes import load_recipe, merge, recipe_names, resolve, with_epochs
+from oltr.recipes import file_names, find_file, load_recipe, merge, recipe_names, resolve, with_epochs
+from oltr.recipes import files as recipe_files
 from oltr.training.configure import configure, recipe_config
+from tests.helpers.installed import installed
 
 ROLES = {"backbone", "attention", "direct_feature", "classifier", "memory"}
 
@@ -154,6 +156,53 @@ def test_unknown_names_get_a_suggestion(tmp_path):
         configure("glyphs", "oltr-papr")
     with pytest.raises(UserError, match=r"There is no file .*none\.yaml"):
         resolve(str(tmp_path / "none.yaml"), "plain")
+
+
+def test_a_method_needs_no_file():
+    config = resolve("glyphs", "somebody-elses", {"stage2": {"lr": 0.5}}, {"tau": 2, "width": None})
+    assert config.stage1 == resolve("glyphs", "plain").stage1 and config.stage2.lr == 0.5
+    assert (config.method, config.settings) == ("somebody-elses", {"tau": 2, "width": None})
+
+
+@pytest.fixture
+def birds(tmp_path, monkeypatch):
+    """An installed package with recipes, and one that is not there any more."""
+    files = {
+        "bird_recipes/__init__.py": "raise RuntimeError('recipes are read without importing this')",
+        "bird_recipes/birds.yaml": "about: birds\nbase: photos\nrun: {seed: 9}\nmethods: {plain: {seed: 8}}",
+        "bird_recipes/glyphs.yaml": "about: other glyphs",
+        "bird_recipes/methods/beak.yaml": "stage2: {sampler: balanced}\nsettings: {length: 3}",
+        "bird_recipes/suites/flock.yaml": "about: a table",
+    }
+    installed(tmp_path, "birds", files, {"oltr.recipes": {"birds": "bird_recipes"}})
+    installed(tmp_path, "dodos", {}, {"oltr.recipes": {"dodos": "dodo_recipes"}})
+    monkeypatch.syspath_prepend(tmp_path)
+    recipe_files._from_plugins.cache_clear()
+    yield tmp_path / "bird_recipes"
+    recipe_files._from_plugins.cache_clear()
+
+
+def test_recipes_of_other_packages(birds, capsys):
+    assert resolve("birds", "oltr").seed == 9 and resolve("birds", "plain").seed == 8
+    beak = resolve("birds", "beak", settings={"length": 1, "colour": "red"})
+    assert beak.settings == {"length": 3, "colour": "red"} and beak.stage2.sampler == "balanced"
+    assert "birds" in recipe_names() and file_names("suites").count("flock") == 1
+    assert find_file("flock", "suites") == birds / "suites" / "flock.yaml"
+    assert load_recipe("glyphs").about != "other glyphs" and recipe_names().count("glyphs") == 1
+    told = capsys.readouterr().err.splitlines()
+    assert len(told) == 2
+    assert "'birds' of birds" in told[0] and "there are others called glyphs.yaml" in told[0]
+    assert "'dodos' of dodos" in told[1] and "no folder of dodo_recipes" in told[1]
+
+
+def test_recipes_beside_a_module(tmp_path, monkeypatch):
+    installed(
+        tmp_path, "one", {"one_file.py": "", "mine.yaml": "about: x"}, {"oltr.recipes": {"one": "one_file"}}
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    recipe_files._from_plugins.cache_clear()
+    assert load_recipe("mine").about == "x"
+    recipe_files._from_plugins.cache_clear()
 
 
 def test_merge_leaves_its_inputs_alone():

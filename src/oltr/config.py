@@ -92,7 +92,7 @@ class RunConfig:
     backbone: str = "resnet10"
     weights: str | None = None  # a file, "pretrained" (downloads), or none: from scratch
     recipe: str = "photos"
-    settings: dict[str, Any] = field(default_factory=dict)  # the method's own numbers, from its recipe
+    settings: dict[str, Any] = field(default_factory=dict)  # all of the method's own numbers
     data: DataConfig = field(default_factory=DataConfig)
     stage1: StageConfig = field(default_factory=StageConfig)
     stage2: StageConfig | None = None
@@ -133,6 +133,15 @@ def build(cls: type[C], values: Mapping[str, Any], where: str = "") -> C:
         return cls(**parsed)
     except TypeError as problem:
         raise UserError(f"{where or cls.__name__} is incomplete.", str(problem)) from problem
+
+
+def plain_values(value: Any) -> Any:
+    """Tuples as lists, all the way down, as YAML gives them back."""
+    if isinstance(value, dict):
+        return {key: plain_values(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain_values(item) for item in value]
+    return value
 
 
 def _unknown_setting(name: str, hints: Mapping[str, Any], values: Mapping[str, Any], where: str) -> UserError:

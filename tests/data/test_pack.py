@@ -9,9 +9,10 @@ import pytest
 import torch
 from safetensors.numpy import load_file
 
+from oltr.data.decode import decode_files
 from oltr.data.images import read_image
 from oltr.data.manifest import Manifest
-from oltr.data.pack import decode_all, open_pack, read_pack_manifest, write_pack, write_pack_from
+from oltr.data.pack import open_pack, read_pack_manifest, write_pack, write_pack_from
 from oltr.errors import UserError
 from tests.helpers.pictures import write_picture
 
@@ -91,7 +92,7 @@ def test_unreadable_images_are_listed_and_nothing_is_left(tmp_path):
 def test_many_unreadable_images_are_counted_and_five_shown(tmp_path):
     files = [tmp_path / f"{number}.png" for number in range(9)]
     with pytest.raises(UserError, match="9 of 9 images") as caught:
-        list(decode_all(files, 8))
+        list(decode_files(files, 8))
     assert str(caught.value).count("no such file") == 5
 
 

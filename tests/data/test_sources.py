@@ -1,4 +1,6 @@
 import os
+import subprocess
+import sys
 
 import pandas as pd
 import pytest
@@ -216,3 +218,125 @@ def test_a_name_that_is_not_utf8_is_refused(tmp_path):
     (tmp_path / "a" / os.fsdecode(b"\xff.png")).write_bytes(b"")
     with pytest.raises(UserError, match="not valid UTF-8"):
         read_source(tmp_path)
+
+
+def frame(folder, **columns):
+    """The images of a folder of class folders as a DataFrame with absolute paths."""
+    files = sorted(folder.rglob("*.png"))
+    return pd.DataFrame({"path": files, "label": [file.parent.name for file in files], **columns})
+
+
+def test_a_data_frame_is_a_manifest(tmp_path, monkeypatch):
+    class_folders(tmp_path / "images", {"a": 3, "b": 2})
+    table = frame(
+        tmp_path / "images", split=["train", "train", "test", "train", "test"], site=[1, 1, 2, 2, 3]
+    )
+    before = table.copy()
+    manifest = read_source(table)
+    assert manifest.sizes() == {"train": 3, "val": 0, "test": 2, "open": 0} and not manifest.split_made
+    assert files_exist(manifest) and manifest.rows("test")["site"].tolist() == [2, 3]
+    pd.testing.assert_frame_equal(table, before)
+    table["path"] = [path.relative_to(tmp_path / "images") for path in table["path"]]
+    assert read_source(table, root=tmp_path / "images").paths("train") == manifest.paths("train")
+    monkeypatch.chdir(tmp_path / "images")
+    assert read_source(table).paths("train") == manifest.paths("train")
+    monkeypatch.chdir(tmp_path)
+    assert read_source(table.assign(root="images")).paths("train") == manifest.paths("train")
+    with pytest.raises(UserError, match="`root` of the DataFrame has 5 values"):
+        read_source(table.assign(root=list("abcde")))
+
+
+def test_a_data_frame_without_splits_is_split_as_a_flat_folder_is(tmp_path):
+    class_folders(tmp_path, {"a": 12, "b": 7})
+    folder, table = read_source(tmp_path), frame(tmp_path)
+    mixed = table.sample(frac=1, random_state=0).sort_values("label", kind="stable")
+    manifest = read_source(table, root=tmp_path)
+    assert manifest.table["split"].tolist() == folder.table["split"].tolist() and manifest.split_made
+    assert any("Split made for you" in note for note in manifest.notes)
+    assert read_source(table, seed=1).fingerprint() != read_source(table).fingerprint()
+    assert read_source(mixed, flat="train").sizes()["train"] == 19
+    assert any("The DataFrame has no splits" in note for note in read_source(table, flat="test").notes)
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"path": ["a.jpg"]}, "lacks the columns label, split"),
+        ({"file": ["a.jpg"], "label": ["a"]}, "lacks the column path"),
+        ({"path": ["a.jpg", "a.jpg"], "label": ["a", "b"]}, "a.jpg"),
+        ({"path": ["a.jpg"], "label": [None]}, "without a label"),
+        ({"path": ["a.jpg"], "label": ["a"], "split": ["trian"]}, "'trian'"),
+        ({"path": [], "label": [], "split": []}, "no rows"),
+    ],
+)
+def test_bad_data_frames(columns, said):
+    with pytest.raises(UserError, match=said):
+        read_source(pd.DataFrame(columns))
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    """Writes a module of its own name into the current folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+
+    def write(name, text):
+        (tmp_path / f"{name}.py").write_text(text)
+        return name
+
+    return write
+
+
+def test_an_object_named_by_its_module(module, tmp_path, monkeypatch):
+    class_folders(tmp_path / "images", {"a": 3, "b": 2})
+    name = module(
+        "own_frames",
+        "import pandas as pd\n"
+        "frame = pd.DataFrame({'path': ['images/a/0.png', 'images/b/0.png'], 'label': ['a', 'b']})\n"
+        "def made(): return frame.assign(split='train')\n"
+        "class Place:\n    items = {'train': [(None, 'x'), (None, 'y')]}\n",
+    )
+    manifest = read_source(f"{name}:made")
+    assert manifest.root == tmp_path and files_exist(manifest)
+    assert read_source(f"{name}:frame").split_made
+    assert read_source(f"{name}:Place.items").classes == ("x", "y")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert read_source(f"{name}:made", root=manifest.root).fingerprint() == manifest.fingerprint()
+
+
+def test_a_path_that_looks_like_a_name_is_a_path(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    class_folders(tmp_path / "os:path", {"a": 3, "b": 3})
+    assert read_source("os:path").classes == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "has no attribute 'thing'"),
+        ("import a_module_that_is_not_there", "ModuleNotFoundError: .*line 1"),
+        (
+            "def thing(): return 1 / 0",
+            r"thing cannot be made.*ZeroDivisionError: division by zero \(.*line 1",
+        ),
+        ("def thing(path): pass", "thing cannot be made.*missing 1 required positional argument"),
+        ("thing = 'photos/'", "is the path photos/.*that path itself"),
+        ("thing = 7", "An object of type int is no source"),
+    ],
+)
+def test_a_name_that_leads_nowhere(module, text, said):
+    name = module(f"nowhere_{abs(hash(text))}", text)
+    with pytest.raises(UserError, match=f"(?s){said}"):
+        read_source(f"{name}:thing")
+
+
+def test_a_name_without_a_module(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match=r"(?s)source no_such.module:data.*no module no_such .*install"):
+        read_source("no_such.module:data")
+
+
+def test_files_are_read_without_torch():
+    code = "import sys, oltr.data.sources, oltr.data.check, oltr.data.pack; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -11,6 +11,8 @@ from oltr.cli.options import SOURCE, Json, Root, Source, print_json
 from oltr.errors import UserError
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from oltr.console import Console
     from oltr.data.curate import Curated
     from oltr.data.manifest import Manifest
@@ -68,10 +70,7 @@ def stats(
         Console().notes(manifest.notes)
         class_counts, facts = manifest.train_counts(), manifest_stats(manifest, shots)
     if figure is not None:
-        from oltr.figures.distribution import class_distribution
-        from oltr.figures.save import save_figure
-
-        save_figure(class_distribution(class_counts, shots), figure)
+        draw_classes(class_counts, figure, shots)
     if as_json:
         print_json(facts)
         return
@@ -164,7 +163,7 @@ def longtail(
     )
     profile = f"Pareto, α = {alpha:g}" if imbalance is None else f"exponential, imbalance {imbalance:g}"
     curated = Curated("longtail", manifest, source, (f"{profile}.", *manifest.notes), seed)
-    write_curation(curated, out)
+    write_curation(curated, out, draw=draw_classes)
     _tell(curated, out, as_json, Console())
 
 
@@ -214,7 +213,7 @@ def curate(
         options = CurateOptions(
             out, root, lists, index, order, open_root, imbalance, alpha, size, seed, progress
         )
-        curated = make(name, options)
+        curated = make(name, options, draw_classes)
     if pack:
         path = out.absolute().with_name(f"{out.absolute().name}.pack")
         try:
@@ -235,6 +234,14 @@ def curate(
         # Twins in train and test, which CIFAR-100 itself has, are told but do not fail.
         if any(problem.kind != "duplicates_across_splits" for problem in report.problems):
             raise UserError(f"{out} was written, but not all of its images are sound.")
+
+
+def draw_classes(counts: np.ndarray, path: Path, shots: Shots = "standard") -> None:
+    """Training images per class as a figure."""
+    from oltr.figures.distribution import class_distribution
+    from oltr.figures.save import save_figure
+
+    save_figure(class_distribution(counts, shots), path)
 
 
 def _refuse_pack(manifest: Manifest, wish: str) -> None:

@@ -62,10 +62,18 @@ def recipes(
 
     import yaml
 
+    from oltr.console import console
+    from oltr.errors import UserError
     from oltr.recipes import load_recipe, recipe_names
 
-    names = [name] if name else recipe_names()
-    loaded = {entry: dataclasses.asdict(load_recipe(entry)) for entry in names}
+    loaded = {}
+    for entry in [name] if name else recipe_names():
+        try:
+            loaded[entry] = dataclasses.asdict(load_recipe(entry))
+        except UserError as problem:
+            if name:
+                raise
+            console.warn(f"the recipe {entry} is left out: {problem.what}")  # of a plug-in
     if as_json:
         print_json(loaded)
     elif name:

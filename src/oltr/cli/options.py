@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import tyro
 
-SOURCE = "a manifest, an image folder, a folder of list files, or a pack"
+SOURCE = "a manifest, an image folder, a folder of list files, a pack, or package.module:dataset"
 
 Source = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE", help=SOURCE)]
 Run = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN", help="a run folder")]

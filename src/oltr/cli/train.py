@@ -48,8 +48,9 @@ def train(
 
     Args:
         recipe: the setting (`oltr recipes`), or a YAML file of your own
-        method: the system (`oltr methods`)
-        backbone: any timm model, resnet10, resnet10_half or resnet32_cifar; else the recipe's
+        method: the system (`oltr methods`), or package.module:Class
+        backbone: any timm model, resnet10, resnet10_half, resnet32_cifar or package.module:function, which
+            registers a timm model; else the recipe's
         weights: start the backbone from this file, or `pretrained` to download; from scratch unless given
         image_size: pixels the network sees; else the recipe's
         epochs: of stage 1 and stage 2; learning-rate milestones move in proportion
@@ -93,7 +94,7 @@ def train(
 
     check_trainable(manifest)
     console.notes(manifest.notes)
-    out = out or Path("runs") / f"{Path(source).resolve().stem}-{method}"
+    out = out or default_out(source, method)
     if dry_run:
         _tell_plan(config, manifest, out, as_json)
         return
@@ -128,6 +129,14 @@ def _decision(score: str | None, unknown_rate: float | None) -> list[str]:
     if unknown_rate is not None:
         changes += [f"decision.unknown_rate={unknown_rate}", "decision.threshold=null"]
     return changes
+
+
+def default_out(source: str, method: str) -> Path:
+    """runs/SOURCE-METHOD; of package.module:attribute the last part, which is a file name everywhere."""
+    from oltr.data.sources import names_object
+
+    data = source.rpartition(":")[2] if names_object(source) else Path(source).resolve().stem
+    return Path("runs") / f"{data}-{method.rpartition(':')[2]}"
 
 
 def _tell_plan(config: RunConfig, manifest: Manifest, out: Path, as_json: bool) -> None:

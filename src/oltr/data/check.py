@@ -8,12 +8,15 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from oltr.data.images import NO_FILE, UnreadableImage, decode_image, read_bytes
 from oltr.data.manifest import Manifest
 from oltr.data.pack import open_pack
 from oltr.wording import count, first_few
+
+if TYPE_CHECKING:
+    from oltr.data.items import Items
 
 SMALL_SIDE = 16  # pixels; below it there is hardly a shape to learn
 AT_A_TIME = 4096  # images handed to the threads at once, so that a million files cost no memory
@@ -91,6 +94,9 @@ def _open_all(manifest: Manifest) -> Iterator[Row]:
         for row, image in zip(entries, open_pack(manifest.pack).images, strict=True):
             yield row._replace(content=_digest(image.tobytes()), side=len(image))
         return
+    if manifest.items is not None:
+        yield from (_opened_item(row, manifest.items) for row in entries)
+        return
     with ThreadPoolExecutor() as threads:
         for start in range(0, len(entries), AT_A_TIME):
             yield from threads.map(
@@ -110,6 +116,15 @@ def _opened(row: Row, root: Path) -> Row:
     except OSError as error:
         return row._replace(failure=error.strerror or "it cannot be opened")
     return row._replace(content=_digest(content), side=min(size))
+
+
+def _opened_item(row: Row, items: Items) -> Row:
+    try:
+        picture = items.picture(row.path)
+        content = f"{picture.mode} {picture.size}".encode() + picture.tobytes()
+    except UnreadableImage as error:
+        return row._replace(failure=error.reason)
+    return row._replace(content=_digest(content), side=min(picture.size))
 
 
 def _digest(content: bytes) -> bytes:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-import zlib
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Literal
 
-import numpy as np
 import pandas as pd
 
 from oltr.data.manifest import Manifest
+from oltr.data.split import Flat, split_notes, split_of
 from oltr.data.validate import SPLITS, UNNAMED, natural_order
 from oltr.errors import UserError
 from oltr.wording import Caution, count, first_few
@@ -20,10 +18,8 @@ from oltr.wording import Caution, count, first_few
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff", ".gif", ".ppm")
 SPLIT_FOLDERS = {name: name for name in SPLITS} | {"valid": "val", "validation": "val", "unknown": "open"}
 OPEN_FOLDERS = tuple(name for name, split in SPLIT_FOLDERS.items() if split == "open")  # in either layout
-VAL_SHARE = TEST_SHARE = 0.2
 
 Row = tuple[str, str, str]  # path, label, split
-Flat = Literal["split", "train", "test"]  # what becomes of a folder without splits
 
 
 def read_folder(folder: Path, seed: int = 0, flat: Flat = "split") -> Manifest:
@@ -31,17 +27,18 @@ def read_folder(folder: Path, seed: int = 0, flat: Flat = "split") -> Manifest:
     inside = subfolders(folder)
     split_folders = [name for name in inside if name.lower() in SPLIT_FOLDERS]
     notes: list[str] = []
+    split_made = False
     # A class may itself be called "train": a split folder is told by the class folders inside it.
     if any(subfolders(folder / name) for name in split_folders if name.lower() not in OPEN_FOLDERS):
         rows = _split_rows(folder, split_folders, notes)
         if others := [name for name in inside if name not in split_folders]:
             notes.append(f"Ignored beside the split folders: {first_few(others)}.")
     else:
-        rows = _flat_rows(folder, inside, notes, seed, flat)
+        rows, split_made = _flat_rows(folder, inside, notes, seed, flat), flat == "split"
     if not rows:
         raise _nothing_found(folder)
     table = pd.DataFrame(rows, columns=["path", "label", "split"])
-    return Manifest.build(table, folder, tuple(notes))
+    return Manifest.build(table, folder, tuple(notes), split_made=split_made)
 
 
 def find_images(folder: Path) -> list[str]:
@@ -67,19 +64,12 @@ def _split_rows(folder: Path, split_folders: list[str], notes: list[str]) -> lis
 
 def _flat_rows(folder: Path, inside: list[str], notes: list[str], seed: int, flat: Flat) -> list[Row]:
     open_folders = [name for name in inside if name.lower() in OPEN_FOLDERS]
-    rows = _class_rows(folder, "", "test" if flat == "test" else "train", notes, skip=open_folders)
-    if not rows:
+    found = _class_rows(folder, "", "train", notes, skip=open_folders)
+    if not found:
         return []
-    if flat == "test":
-        notes.append(
-            f"The folder has no splits: {count(len(rows), 'image')} of known classes, all for testing."
-        )
-    if flat == "split":
-        rows = _with_split(rows, seed)
-        notes.append(
-            "Split made for you: about 60 % train, 20 % val, 20 % test of each class "
-            f"(seed {seed}), at least one in train."
-        )
+    splits = split_of([label for _, label, _ in found], flat, seed)
+    rows = [(path, label, split) for (path, label, _), split in zip(found, splits, strict=True)]
+    notes += split_notes("The folder", len(rows), flat, seed)
     for name in open_folders:
         below = [(f"{name}/{image}", UNNAMED, "open") for image in loose_images(folder / name)]
         below += _class_rows(folder / name, f"{name}/", "open", notes)
@@ -108,23 +98,6 @@ def _class_rows(
         names = first_few(prefix + name for name in empty)
         notes.append(Caution(f"Empty: {count(len(empty), 'class folder')}, {names}."))
     return rows
-
-
-def _with_split(rows: list[Row], seed: int) -> list[Row]:
-    """Rows spread over train, val and test class by class; a class keeps its split when others come or go."""
-    by_class: dict[str, list[str]] = {}
-    for path, label, _ in rows:
-        by_class.setdefault(label, []).append(path)
-    spread: list[Row] = []
-    for label, paths in by_class.items():
-        order = np.random.default_rng([seed, zlib.crc32(label.encode())]).permutation(len(paths))
-        tests = max(round(TEST_SHARE * len(paths)), 1) if len(paths) > 1 else 0
-        vals = max(round(VAL_SHARE * len(paths)), 1) if len(paths) > 2 else 0
-        splits = np.full(len(paths), "train", dtype=object)
-        splits[order[:tests]] = "test"
-        splits[order[tests : tests + vals]] = "val"
-        spread += [(path, label, split) for path, split in zip(paths, splits, strict=True)]
-    return spread
 
 
 def subfolders(folder: Path) -> list[str]:

@@ -1,4 +1,4 @@
-"""Images that are open for reading: on the device, in memory, in a mapped pack, or as files."""
+"""Images that are open for reading: on the device, in memory, in a mapped pack, in files or in datasets."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
-from torch.utils.data import DataLoader, Dataset
 
-from oltr.data.images import UnreadableImage, read_image
+from oltr.data.decode import Progress, decode_all
+from oltr.data.images import read_image
+from oltr.data.loader import Read, load_batches
 from oltr.data.manifest import Manifest
-from oltr.data.pack import Progress, decode_all, open_pack
+from oltr.data.pack import open_pack
 from oltr.errors import UserError
 
-# Files that together stay below this are decoded once and kept in memory.
+# Images that together stay below this are decoded once and kept in memory.
 KEPT_IN_MEMORY = 2 * 2**30
 READERS, READ_AHEAD = 4, 8  # threads that gather batches for another device, and batches they are ahead
 AT_A_TIME = 256  # batches whose row numbers go to the device together: one copy instead of many
@@ -28,7 +28,7 @@ AT_A_TIME = 256  # batches whose row numbers go to the device together: one copy
 
 @dataclass(frozen=True)
 class Images:
-    """A split's images as uint8: in a tensor (in memory, memory-mapped or on the device) or as files.
+    """A split's images as uint8: in a tensor (in memory, memory-mapped or on the device) or read one by one.
 
     Batches are of `size` pixels, also where the tensor's are larger.
     """
@@ -37,8 +37,9 @@ class Images:
     labels: np.ndarray  # n, −1 = open
     rows: np.ndarray | None = None  # image number → row of `pixels`
     pixels: Tensor | None = None  # N×S×S×3
-    files: Sequence[Path] = ()
+    files: Sequence[Any] = ()  # what `read` takes: image files, or paths of a dataset's items
     home: str = "files"
+    read: Read = read_image
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -53,17 +54,8 @@ class Images:
             for batch in _resident(self.pixels, rows) if here else _sent(self.pixels, rows, device):
                 yield batch if batch.shape[2] == self.size else _resized(batch, self.size)
             return
-        loader: DataLoader[Any] = DataLoader(
-            _Files(self.files, self.size),
-            batch_sampler=[list(map(int, indices)) for indices in order],
-            num_workers=min(workers, len(order)),
-            collate_fn=_stack,
-            pin_memory=device.type == "cuda",
-            generator=torch.Generator(),  # else each pass would move on the global one
-        )
-        for pixels in loader:
-            if isinstance(pixels, UnreadableImage):
-                raise pixels
+        on_gpu = device.type == "cuda"
+        for pixels in load_batches(self.files, self.size, self.read, order, workers, pin_memory=on_gpu):
             yield pixels.to(device, non_blocking=True).permute(0, 3, 1, 2)
 
 
@@ -106,28 +98,6 @@ def _resized(batch: Tensor, size: int) -> Tensor:
     return smaller.round().clamp(0, 255).to(torch.uint8)
 
 
-class _Files(Dataset[Any]):
-    """Image files, decoded one by one in the loader's worker processes."""
-
-    def __init__(self, files: Sequence[Path], size: int):
-        self.files, self.size = files, size
-
-    def __len__(self) -> int:
-        return len(self.files)
-
-    def __getitem__(self, index: int) -> Tensor | UnreadableImage:
-        try:
-            return torch.from_numpy(read_image(self.files[index], self.size))
-        except UnreadableImage as problem:  # raised in a worker it would come out as a RuntimeError
-            return problem
-
-
-def _stack(items: list[Tensor | UnreadableImage]) -> Tensor | UnreadableImage:
-    """The pictures as one tensor, or the first that cannot be read."""
-    broken = [item for item in items if isinstance(item, UnreadableImage)]
-    return broken[0] if broken else torch.stack([item for item in items if isinstance(item, Tensor)])
-
-
 def open_images(
     manifest: Manifest,
     splits: Sequence[str],
@@ -136,10 +106,10 @@ def open_images(
     device: torch.device,
     progress: Progress | None = None,
 ) -> dict[str, Images]:
-    """The images of each split, as near to the network as they fit: on the device, in memory, or as files.
+    """The images of each split, as near to the network as they fit: on the device, in memory, or unread.
 
-    `size` is what files are decoded to and the images of a larger pack are made to; a smaller pack gives its
-    own, which must be at least `smallest`.
+    `size` is what images are decoded to and those of a larger pack are made to; a smaller pack gives its own,
+    which must be at least `smallest`.
     """
     labels = {split: manifest.labels(split) for split in splits}
     if manifest.pack is not None:
@@ -161,17 +131,20 @@ def open_images(
             f"Images are kept at {size} px, but {smallest} px are needed.",
             try_this=f"data.stored_size of {smallest} or more",
         )
-    files = {split: manifest.paths(split) for split in splits}
-    everything = [file for split in splits for file in files[split]]
+    paths = {split: list(manifest.rows(split)["path"]) for split in splits}
+    everything = [path for split in splits for path in paths[split]]
     if len(everything) * size * size * 3 > KEPT_IN_MEMORY:
-        return {split: Images(size, labels[split], files=files[split]) for split in splits}
+        if manifest.items is not None:
+            read, home = manifest.items.read, "a dataset"
+            return {s: Images(size, labels[s], files=paths[s], read=read, home=home) for s in splits}
+        return {split: Images(size, labels[split], files=manifest.paths(split)) for split in splits}
     pixels = torch.empty((len(everything), size, size, 3), dtype=torch.uint8)
-    for row, image in enumerate(decode_all(everything, size, progress)):
+    for row, image in enumerate(decode_all(manifest, everything, size, progress)):
         pixels[row] = torch.from_numpy(image)
     home = "memory"
     if _fits(pixels.nbytes, device):
         pixels, home = pixels.to(device), "GPU memory"
-    starts = np.cumsum([0, *(len(files[split]) for split in splits)])
+    starts = np.cumsum([0, *(len(paths[split]) for split in splits)])
     return {
         split: Images(size, labels[split], np.arange(a, b), pixels, home=home)
         for split, a, b in zip(splits, starts[:-1], starts[1:], strict=True)

@@ -34,15 +34,15 @@ NO_FILE = "there is no such file"
 
 
 class UnreadableImage(UserError):
-    """An image file that cannot be turned into pixels: its path and the reason."""
+    """An image that cannot be turned into pixels: its path, the reason, and what to try."""
 
-    def __init__(self, path: str | Path, reason: str):
+    def __init__(self, path: str | Path, reason: str, try_this: str = "remove it or save it anew"):
         self.path, self.reason = Path(path), reason
-        advice = "another path, or data without it" if reason == NO_FILE else "remove it or save it anew"
+        advice = "another path, or data without it" if reason == NO_FILE else try_this
         super().__init__(f"The image {path} cannot be read: {reason}.", try_this=advice)
 
     def __reduce__(self):  # so that it can leave a worker process
-        return type(self), (self.path, self.reason)
+        return type(self), (self.path, self.reason, self.try_this)
 
 
 def read_image(path: str | Path, size: int) -> np.ndarray:
@@ -86,12 +86,7 @@ def decode_image(content: bytes, size: int, path: str | Path) -> tuple[np.ndarra
             # JPEG can be decoded at 1/2, 1/4 or 1/8: much quicker, and still at least twice the size wanted.
             image.draft(None, (2 * size, 2 * size))
             image.load()
-            picture = _rgb(image)
-            if picture.size != (size, size):
-                picture = picture.resize((size, size), Image.Resampling.BILINEAR, reducing_gap=3.0)
-            # Turning after stretching to a square gives the same pixels as before it, on far fewer of them.
-            turn = UPRIGHT.get(_orientation(image))
-            return np.array(picture if turn is None else picture.transpose(turn)), width_height
+            return to_pixels(image, size), width_height
     except UnidentifiedImageError:
         raise UnreadableImage(path, "it is not an image, or of a kind that is not known") from None
     except Image.DecompressionBombError:
@@ -102,6 +97,16 @@ def decode_image(content: bytes, size: int, path: str | Path) -> tuple[np.ndarra
         # Decoders of broken files raise almost anything (OSError, SyntaxError, struct.error ...).
         reason = " ".join(str(error).split()).rstrip(".")
         raise UnreadableImage(path, reason or type(error).__name__) from None
+
+
+def to_pixels(image: Image.Image, size: int) -> np.ndarray:
+    """A decoded picture, whatever its mode, as uint8 (size, size, 3) RGB."""
+    picture = _rgb(image)
+    if picture.size != (size, size):
+        picture = picture.resize((size, size), Image.Resampling.BILINEAR, reducing_gap=3.0)
+    # Turning after stretching to a square gives the same pixels as before it, on far fewer of them.
+    turn = UPRIGHT.get(_orientation(image))
+    return np.array(picture if turn is None else picture.transpose(turn))
 
 
 def _rgb(image: Image.Image) -> Image.Image:

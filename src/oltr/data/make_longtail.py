@@ -70,7 +70,8 @@ def make_longtail(
         notes.append(f"Test images: {aside} of each class set aside from its training images.")
     if spare:
         notes.append(f"Val images: up to {spare} of each class from what training left over.")
-    return Manifest.build(_ordered(table, manifest.classes), manifest.root, tuple(notes))
+    ordered = _ordered(table, manifest.classes)
+    return Manifest.build(ordered, manifest.root, tuple(notes), items=manifest.items)
 
 
 def _check_options(

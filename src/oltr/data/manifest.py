@@ -6,14 +6,18 @@ import csv
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pandas as pd
 
+from oltr.data.images import read_image
 from oltr.data.validate import COLUMNS, SPLITS, class_notes, clean_table, known_classes
 from oltr.errors import UserError
 from oltr.files import atomic_write
+
+if TYPE_CHECKING:
+    from oltr.data.items import Items
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,14 +29,25 @@ class Manifest:
     classes: tuple[str, ...]  # the known classes, in natural order
     notes: tuple[str, ...] = ()  # things worth saying on screen
     pack: Path | None = None  # the packed store that holds the pixels, row by row
+    items: Items | None = None  # the datasets that give the images, by path
+    split_made: bool = False  # whether the data had no splits, and train, val and test were drawn
 
     @classmethod
-    def build(cls, table: pd.DataFrame, root: str | Path, notes: tuple[str, ...] = ()) -> Manifest:
+    def build(
+        cls,
+        table: pd.DataFrame,
+        root: str | Path,
+        notes: tuple[str, ...] = (),
+        *,
+        items: Items | None = None,
+        split_made: bool = False,
+    ) -> Manifest:
         """A checked manifest; whatever is wrong with the table is one `UserError`."""
         root = Path(root).expanduser().absolute()
         table = clean_table(table, str(root))
         classes = known_classes(table)
-        return cls(table, root, classes, (*notes, *class_notes(table, classes)))
+        notes = (*notes, *class_notes(table, classes))
+        return cls(table, root, classes, notes, items=items, split_made=split_made)
 
     def rows(self, split: str) -> pd.DataFrame:
         """The table's rows of one split, in order."""
@@ -55,6 +70,10 @@ class Manifest:
         """Where a split's image files are."""
         return [self.root / path for path in self.rows(split)["path"]]
 
+    def read(self, path: str, size: int) -> np.ndarray:
+        """The image of a row that lies in no pack, uint8 size×size×3."""
+        return read_image(self.root / path, size) if self.items is None else self.items.read(path, size)
+
     def train_counts(self) -> np.ndarray:
         """Training images per class (K,)."""
         return np.bincount(self.labels("train"), minlength=len(self.classes)).astype(np.int64)
@@ -72,11 +91,17 @@ class Manifest:
         return digest.hexdigest()
 
     def write(self, path: str | Path, record_root: bool | None = None) -> None:
-        """Write CSV or parquet, whole or not at all; same content, same bytes.
+        """Write CSV or parquet, atomically; same content, same bytes.
 
         The image root is recorded unless it is the folder written to, where it is understood.
         """
         path = Path(path)
+        if self.items is not None:
+            raise UserError(
+                f"{path} was not written.",
+                "The images come from a Dataset, and a manifest names files.",
+                "oltr data pack SOURCE --out FILE.pack, which keeps the images too",
+            )
         if record_root is None:
             record_root = self.root != path.absolute().parent
         if record_root and not _is_utf8(str(self.root)):

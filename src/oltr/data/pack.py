@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import struct
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,13 +17,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from oltr.data.images import UnreadableImage, is_there, read_image
+from oltr.data.decode import Progress, decode_all
 from oltr.data.manifest import Manifest
 from oltr.errors import UserError
 from oltr.files import atomic_write
 
 FORMAT = "oltr-pack-1"
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -49,12 +46,12 @@ def check_size(size: int) -> None:
 
 def write_pack(manifest: Manifest, size: int, out: str | Path, progress: Progress | None = None) -> Path:
     """Decode every image of `manifest` to size×size and write the pack; nothing, if one is unreadable."""
-    files = [manifest.root / path for path in manifest.table["path"]]
-    return write_pack_from(manifest, decode_all(files, size, progress), size, out)
+    pixels = decode_all(manifest, list(manifest.table["path"]), size, progress)
+    return write_pack_from(manifest, pixels, size, out)
 
 
 def write_pack_from(manifest: Manifest, pixels: Iterable[np.ndarray], size: int, out: str | Path) -> Path:
-    """Write a pack from size×size×3 arrays given in the manifest's order, whole or not at all."""
+    """Write a pack from size×size×3 arrays given in the manifest's order, atomically."""
     out = Path(out)
     if out.suffix != ".pack":
         raise UserError(f"{out} is no name for a pack.", try_this=f"--out {out.with_suffix('.pack')}")
@@ -109,36 +106,3 @@ def open_pack(path: str | Path) -> Pack:
 def read_pack_manifest(path: str | Path) -> Manifest:
     """The manifest inside a pack."""
     return open_pack(path).manifest
-
-
-def decode_all(files: list[Path], size: int, progress: Progress | None = None) -> Iterator[np.ndarray]:
-    """Every file as size×size×3 uint8, in order, by a few threads; all unreadable ones in one error."""
-    broken: list[str] = []
-    nowhere = 0  # of the broken, those that are not there at all
-
-    def read(file: Path) -> np.ndarray | UnreadableImage:
-        try:
-            return read_image(file, size)
-        except UnreadableImage as problem:
-            return problem
-
-    chunk = 256  # bounds what waits in memory
-    with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as threads:
-        for start in range(0, len(files), chunk):
-            for result in threads.map(read, files[start : start + chunk]):
-                if isinstance(result, UnreadableImage):
-                    nowhere += not is_there(result.path)
-                    broken.append(f"{result.path}: {result.reason}")
-                elif not broken:
-                    yield result
-            if progress:
-                progress(min(start + chunk, len(files)), len(files))
-    if broken:
-        shown = "\n".join(f"  {line}" for line in broken[:5])
-        raise UserError(
-            f"{len(broken)} of {len(files)} images cannot be read.",
-            shown + ("\n  ..." if len(broken) > 5 else ""),
-            "--root with the folder that the paths start from"
-            if nowhere == len(files)
-            else "remove or replace them; `oltr data check SOURCE` lists all",
-        )

@@ -2,40 +2,93 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
-from oltr.data.folders import Flat, read_folder
+from oltr.data.folders import read_folder
 from oltr.data.lists import find_lists, read_lists
 from oltr.data.manifest import Manifest
+from oltr.data.split import Flat, split_notes, split_of
 from oltr.data.validate import as_text
 from oltr.errors import UserError
+from oltr.plugins import failure, import_reference, is_reference
 from oltr.wording import first_few
 
 FORMS = (
     "a manifest (.csv or .parquet), a folder of class folders, a folder with train/ val/ test/ open/, "
-    "a folder with lists *_train.txt, *_test.txt, or a pack (.pack)"
+    "a folder with lists *_train.txt, *_test.txt, a pack (.pack), or package.module:attribute, which is a "
+    "DataFrame or a Dataset"
 )
 
 
-def read_source(
-    source: str | Path, root: str | Path | None = None, seed: int = 0, flat: Flat = "split"
-) -> Manifest:
+def read_source(source: Any, root: str | Path | None = None, seed: int = 0, flat: Flat = "split") -> Manifest:
     """The manifest behind a source.
 
-    `root` overrides where a manifest's or a list's paths start. `seed` fixes the split of a folder
-    without splits; with `flat="train"` or `"test"` all its known images are in that one.
+    A source is a path; a DataFrame with the columns path, label and split; a map-style Dataset of (image,
+    label) pairs, or a mapping of split to Dataset; a manifest; or `package.module:attribute`, which is
+    such an object or a function that makes it. `root` is where relative paths start. `seed` fixes the split
+    of data without one; with `flat="train"` or `"test"` all its known images are in that one.
     """
-    source = Path(source).expanduser()
+    if root is not None and not Path(root).expanduser().is_dir():
+        raise UserError(f"The image root {root} is not a folder.", try_this="the folder the paths start from")
+    if names_object(source):
+        source = _named_object(source, root)
+    if isinstance(source, (str, Path)):
+        return _read_path(Path(source).expanduser(), root, seed, flat)
+    if isinstance(source, Manifest):
+        return source
+    if isinstance(source, pd.DataFrame):
+        return _read_frame(source, root, seed, flat)
+
+    from oltr.data.datasets import is_dataset, read_datasets  # with torch, which the others do not need
+
+    if isinstance(source, Mapping) or is_dataset(source):
+        return read_datasets(source, Path(root or ".").expanduser().absolute(), seed, flat)
+    raise UserError(
+        f"An object of type {type(source).__name__} is no source of images.",
+        f"A source is {FORMS}; in Python also such an object itself.",
+        "an object with a length and (image, label) items by number" if hasattr(source, "__iter__") else "",
+    )
+
+
+def names_object(source: Any) -> bool:
+    """Whether a source is given as `package.module:attribute`."""
+    return isinstance(source, str) and is_reference(source) and not Path(source).exists()
+
+
+def source_name(source: Any) -> str:
+    """How a run records its source; "" where it was an object, which no other process can find again."""
+    return str(source) if isinstance(source, (str, Path)) else ""
+
+
+def _named_object(name: str, root: str | Path | None) -> Any:
+    """The object that a name stands for, or what it returns if it is a function or class."""
+    from oltr.data.datasets import is_dataset
+
+    found = import_reference(name, "source", root or ".")
+    if callable(found) and not is_dataset(found):
+        try:
+            found = found()
+        except UserError:
+            raise
+        except (Exception, SystemExit) as problem:
+            raise UserError(f"The source {name} cannot be made.", failure(problem)) from problem
+    if isinstance(found, (str, Path)):
+        raise UserError(f"The source {name} is the path {found}.", try_this="that path itself")
+    return found
+
+
+def _read_path(source: Path, root: str | Path | None, seed: int, flat: Flat) -> Manifest:
+    """A file or folder in any of its forms."""
     if not source.exists():
         raise UserError(
             f"There is no file or folder {source}.",
             f"Looked in {source.absolute().parent}.",
             f"a path that exists: {FORMS}",
         )
-    if root is not None and not Path(root).expanduser().is_dir():
-        raise UserError(f"The image root {root} is not a folder.", try_this="the folder the paths start from")
     if source.is_file():
         if source.suffix.lower() == ".pack":
             from oltr.data.pack import read_pack_manifest
@@ -58,21 +111,41 @@ def read_source(
 
 def read_manifest(path: Path, root: str | Path | None = None) -> Manifest:
     """A manifest file; paths start at `root`, else at its `root` column, else at its own folder."""
-    table = _read_table(path)
-    recorded = ""
-    if "root" in table:
-        values = as_text(table.pop("root")).unique()
-        if len(values) > 1:
-            raise UserError(
-                f"The column `root` of {path} has {len(values)} values: {first_few(values)}.",
-                "A manifest has one image root.",
-                "absolute paths instead of several roots",
-            )
-        recorded = values[0] if len(values) else ""
+    table, recorded = _without_root(_read_table(path), str(path))
     try:
         return Manifest.build(table, root if root is not None else path.parent / Path(recorded).expanduser())
     except UserError as error:
         raise UserError(f"{path}: {error.what}", error.why, error.try_this) from None
+
+
+def _read_frame(frame: pd.DataFrame, root: str | Path | None, seed: int, flat: Flat) -> Manifest:
+    """A DataFrame; paths start at `root`, its `root` column or the current folder.
+
+    Without the column `split` it is split as a flat folder is.
+    """
+    named = frame.rename(columns=lambda name: str(name).strip())
+    table, recorded = _without_root(named, "the DataFrame")
+    root = Path(recorded) if root is None else root
+    if "split" in table or "label" not in table:
+        return Manifest.build(table, root)
+    labels = as_text(table["label"]).tolist()
+    table = table.assign(split=split_of(labels, flat, seed))
+    notes = split_notes("The DataFrame", len(table), flat, seed)
+    return Manifest.build(table, root, tuple(notes), split_made=flat == "split")
+
+
+def _without_root(table: pd.DataFrame, where: str) -> tuple[pd.DataFrame, str]:
+    """The table without its column `root`, and the one value in it."""
+    if "root" not in table:
+        return table, ""
+    values = as_text(table.pop("root")).unique()
+    if len(values) > 1:
+        raise UserError(
+            f"The column `root` of {where} has {len(values)} values: {first_few(values)}.",
+            "A manifest has one image root.",
+            "absolute paths instead of several roots",
+        )
+    return table, values[0] if len(values) else ""
 
 
 def _read_table(path: Path) -> pd.DataFrame:

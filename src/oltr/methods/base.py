@@ -93,4 +93,4 @@ class Method(nn.Module):
         return None
 
 
-METHODS: Registry[type[Method]] = Registry("method")
+METHODS: Registry[type[Method]] = Registry("method", "oltr.methods", Method, {"info": MethodInfo})

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from oltr.errors import UserError
 from oltr.nn import resnet10, resnet32_cifar  # noqa: F401  (registers them with timm)
 from oltr.nn.layout import to_map
+from oltr.plugins import import_reference, is_reference, load_backbones
 from oltr.registry import unknown_name
 
 NO_WEIGHTS = "It is damaged, of another format, or holds more than tensors, numbers and text."
@@ -29,6 +30,7 @@ class Backbone(nn.Module):
     def __init__(self, name: str, image_size: int, weights: str | None = None):
         super().__init__()
         check_backbone(name, weights)
+        name = timm_name(name)
         self.net = _create(name, image_size, pretrained=weights == "pretrained")
         self.pretrained = weights is not None
         if weights not in (None, "pretrained"):
@@ -65,7 +67,7 @@ class Backbone(nn.Module):
 
 def check_backbone(name: str, weights: str | None) -> None:
     """Refuse an unknown network or missing weights, without building, reading or downloading anything."""
-    card = _card(name)
+    card = _card(timm_name(name))
     if weights == "pretrained" and not (card and card.has_weights):
         raise UserError(
             f"There are no pretrained weights for {name}.",
@@ -77,9 +79,29 @@ def check_backbone(name: str, weights: str | None) -> None:
         )
 
 
+def timm_name(name: str) -> str:
+    """The name of a backbone in timm, once the package that brings it is imported.
+
+    `package.module:function` is a model that this module registers with timm.
+    """
+    if not is_reference(name):
+        if not timm.is_model(name):
+            load_backbones()
+        return name
+    import_reference(name, "backbone")
+    own = name.rpartition(":")[2]
+    if not timm.is_model(own):
+        raise UserError(
+            f"{name} is no backbone.", f"timm knows no model {own!r}.", "timm's decorator register_model"
+        )
+    return own
+
+
 def _card(name: str) -> Any:
     """timm's configuration of a network's pretrained weights and input size; None where it has none."""
     if not timm.is_model(name):
+        if name in (failed := load_backbones()):
+            raise UserError(f"The plug-in of backbone {name!r} cannot be loaded.", failed[name])
         raise unknown_name("backbone", name, timm.list_models())
     try:
         return timm.models.get_pretrained_cfg(name)

@@ -118,7 +118,9 @@ class FittedScore(Score, Generic[Learned]):
         return self._last[2]
 
 
-SCORES: Registry[type[Score]] = Registry("score")
+SCORES: Registry[type[Score]] = Registry(
+    "score", "oltr.scores", Score, {"name": str, "info": ScoreInfo, "higher_is_known": bool}
+)
 
 
 def register(score: AnyScore) -> AnyScore:

@@ -1,7 +1,8 @@
-"""Recipes: a setting's data, backbone and budget (NAME.yaml), and a method's own numbers (methods/NAME.yaml).
+"""Recipes: a setting's data, backbone and budget (NAME.yaml), and what a method changes (methods/NAME.yaml).
 
-A run is put together in this order, later wins: the defaults of config.py and of the method, the recipe, the
-method's file, what the recipe says of this method, the command line.
+A run is put together in this order, later wins: the defaults of config.py, the recipe, the method's file if
+there is one, what the recipe says of this method, the command line. Numbers of the method that are given
+nowhere have the defaults of its `Settings`.
 """
 
 from __future__ import annotations
@@ -17,9 +18,22 @@ import yaml
 from oltr.config import RunConfig, build
 from oltr.errors import UserError
 from oltr.old_names import current_values
+from oltr.recipes.files import HOME, file_names, find_file
 from oltr.registry import unknown_name
 
-HOME = Path(__file__).parent
+__all__ = [
+    "HOME",
+    "Recipe",
+    "file_names",
+    "find_file",
+    "load_recipe",
+    "merge",
+    "read_entries",
+    "recipe_names",
+    "resolve",
+    "with_epochs",
+]
+
 _RECIPE_KEYS = {"about", "base", "run", "methods", "expect"}
 
 
@@ -35,16 +49,17 @@ class Recipe:
 
 
 def recipe_names() -> list[str]:
-    """The settings that come with the package."""
-    return sorted(path.stem for path in HOME.glob("*.yaml"))
+    """The settings of this package and of plug-ins."""
+    return file_names()
 
 
 def load_recipe(name: str) -> Recipe:
     """A recipe by its name, or from a YAML file of the user's own."""
-    path = Path(name) if name.endswith((".yaml", ".yml")) else HOME / f"{name}.yaml"
-    if not path.is_file() and path.parent != HOME:
+    own_file = name.endswith((".yaml", ".yml"))
+    if own_file and not Path(name).is_file():
         raise UserError(f"There is no file {name}.", try_this="a YAML file, or a name of `oltr recipes`")
-    if not path.is_file():
+    path = Path(name) if own_file else find_file(name)
+    if path is None:
         raise unknown_name("recipe", name, recipe_names())
     values = read_entries(path)
     for key in values:
@@ -67,10 +82,14 @@ def resolve(
     changes: Mapping[str, Any] | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> RunConfig:
-    """The configuration of `method` under `recipe`: nested `changes` on top, default `settings` below."""
-    chosen, own = load_recipe(recipe), HOME / "methods" / f"{method}.yaml"
+    """What is said anywhere of `method` under `recipe`, with the caller's nested `changes` on top.
+
+    `settings` are the defaults of the method's own numbers.
+    """
+    chosen, own = load_recipe(recipe), find_file(method, "methods")
     values = merge({"settings": settings or {}}, chosen.run)
-    values = merge(values, read_entries(own) if own.is_file() else {})
+    if own is not None:
+        values = merge(values, current_values(read_entries(own)))
     own_changes = _entries(chosen.methods.get(method), f"{method} in recipe {recipe}")
     values = merge(values, current_values(own_changes))
     values = merge(values, changes or {})
@@ -78,7 +97,7 @@ def resolve(
 
 
 def with_epochs(config: RunConfig, epochs: tuple[int, ...]) -> RunConfig:
-    """The run with `--epochs FIRST [SECOND]`, learning-rate drops moved in proportion."""
+    """The run with `--epochs FIRST [SECOND]`, milestones moved in proportion."""
     if any(e < 0 for e in epochs) or not any(epochs):
         usual = " ".join(str(config.stage(number + 1).epochs) for number in range(config.num_stages))
         raise UserError(
@@ -98,7 +117,7 @@ def with_epochs(config: RunConfig, epochs: tuple[int, ...]) -> RunConfig:
 
 
 def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Nested mappings laid over each other; anything else, and a table of drops, replaces what was there."""
+    """Nested mappings merged; anything else, and a table of milestones, replaces what was there."""
     merged = dict(below)
     for key, value in above.items():
         if isinstance(value, Mapping) and isinstance(merged.get(key), Mapping) and key != "lr_milestones":

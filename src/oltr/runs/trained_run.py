@@ -156,7 +156,7 @@ class TrainedRun:
         other.other_is_own = self._is_own(manifest)
         if other.other_is_own:
             other.manifest = manifest
-        elif isinstance(source, str | Path) and Path(source).expanduser().is_dir():
+        elif manifest.split_made:
             manifest = read_source(source, root, flat="test")
         console.notes(manifest.notes)
         self._check_classes(manifest)

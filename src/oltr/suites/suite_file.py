@@ -10,7 +10,7 @@ from typing import Literal
 
 from oltr.config import build
 from oltr.errors import UserError
-from oltr.recipes import HOME, read_entries
+from oltr.recipes import file_names, find_file, read_entries
 from oltr.registry import unknown_name
 
 # As "part.number" of report.json.
@@ -59,16 +59,17 @@ class Suite:
 
 
 def suite_names() -> list[str]:
-    """The suites that come with the package."""
-    return sorted(path.stem for path in (HOME / "suites").glob("*.yaml"))
+    """The suites of this package and of plug-ins."""
+    return file_names("suites")
 
 
 def load_suite(name: str) -> Suite:
     """A suite by its name, or from a YAML file of the user's own."""
-    path = Path(name) if name.endswith((".yaml", ".yml")) else HOME / "suites" / f"{name}.yaml"
-    if not path.is_file() and path.parent != HOME / "suites":
+    own_file = name.endswith((".yaml", ".yml"))
+    if own_file and not Path(name).is_file():
         raise UserError(f"There is no file {name}.")
-    if not path.is_file():
+    path = Path(name) if own_file else find_file(name, "suites")
+    if path is None:
         raise unknown_name("suite", name, suite_names())
     suite = build(Suite, {"name": path.stem, **read_entries(path)}, f"suite {path.name}")
     rows = tuple(_filled(row, suite) for row in suite.rows)

@@ -1,4 +1,4 @@
-"""From the words of a command line or of `Recognizer` to a checked configuration."""
+"""From the options of a command line or of `Recognizer` to a checked configuration."""
 
 from __future__ import annotations
 

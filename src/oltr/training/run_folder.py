@@ -17,8 +17,9 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 
 import oltr
-from oltr.config import RunConfig, build
+from oltr.config import RunConfig, build, plain_values
 from oltr.data.manifest import Manifest
+from oltr.data.sources import names_object
 from oltr.errors import UserError
 from oltr.files import atomic_write
 from oltr.metrics.shots import shot_groups
@@ -214,6 +215,8 @@ def _place(source: str, manifest: Manifest) -> dict[str, str]:
     """Where the images are, for whoever reads them from another folder: the source, and where paths start."""
     if not source:
         return {"source": ""}
+    if names_object(source):  # its module is found again from there
+        return {"source": source, "root": str(manifest.root)}
     path = Path(source).expanduser().absolute()
     usual = path if path.is_dir() else path.parent
     elsewhere = manifest.pack is None and manifest.root != usual
@@ -230,12 +233,3 @@ def differences(old: dict[str, Any], new: dict[str, Any], place: str = "") -> li
         elif a != b:
             lines.append(f"{where}: {a} → {b}")
     return lines
-
-
-def plain_values(value: Any) -> Any:
-    """Tuples as lists, all the way down, as YAML gives them back."""
-    if isinstance(value, dict):
-        return {key: plain_values(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain_values(item) for item in value]
-    return value

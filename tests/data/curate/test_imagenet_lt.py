@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from scipy.io import savemat
 
+from oltr.cli.data import draw_classes
 from oltr.data.curate import CurateOptions, curate
 from oltr.data.curate import imagenet_lt as module
 from oltr.data.sources import read_source
@@ -31,7 +32,7 @@ def tree(root, flat=False, classes=WNIDS):
 
 
 def made(tmp_path, **options):
-    curated = curate("imagenet-lt", CurateOptions(tmp_path / "out", **options))
+    curated = curate("imagenet-lt", CurateOptions(tmp_path / "out", **options), draw_classes)
     table = read_source(tmp_path / "out").table
     pd.testing.assert_frame_equal(table, curated.manifest.table)
     return curated, table
@@ -195,7 +196,8 @@ def test_same_seed_same_bytes_whatever_the_order_of_the_index(tmp_path, toy_size
     written = []
     for name, text, seed in (("a", lines, 0), ("b", lines[::-1], 0), ("c", lines, 1)):
         (tmp_path / "index.txt").write_text("".join(text))
-        curate("imagenet-lt", CurateOptions(tmp_path / name, index=tmp_path / "index.txt", seed=seed))
+        options = CurateOptions(tmp_path / name, index=tmp_path / "index.txt", seed=seed)
+        curate("imagenet-lt", options, draw_classes)
         files = ("manifest.csv", "card.md", "classes.png")
         written.append([(tmp_path / name / file).read_bytes() for file in files])
     assert written[0] == written[1]

@@ -20,6 +20,10 @@ def curated(out, name="toy", number=4, pictures=True):
     return Curated(name, Manifest.build(table, out), "a test", ("Two classes.",), seed=3, pictures=drawn)
 
 
+def draw(counts, path):
+    path.write_text(str(counts.tolist()))
+
+
 def names(folder):
     return sorted(entry.name for entry in folder.iterdir())
 
@@ -28,7 +32,7 @@ def test_manifest_card_and_pictures_are_written(tmp_path):
     out = tmp_path / "deep" / "out"
     calls = []
     made = curated(out)
-    write_curation(made, out, lambda done, total: calls.append((done, total)))
+    write_curation(made, out, lambda done, total: calls.append((done, total)), draw)
     assert names(out) == ["card.md", "classes.png", "images", "manifest.csv"]
     back = read_source(out)
     assert back.fingerprint() == made.manifest.fingerprint()
@@ -46,6 +50,7 @@ def test_manifest_card_and_pictures_are_written(tmp_path):
     ):
         assert said in card
     assert calls[-1] == (4, 4)
+    assert (out / "classes.png").read_text() == "[2, 2]" and "(classes.png)" in card
     assert names(out.parent) == ["out"]
 
 
@@ -97,7 +102,8 @@ def test_the_folder_one_stands_in_is_filled_in_place(tmp_path, monkeypatch):
     monkeypatch.chdir(out)
     for number in (2, 4):
         write_curation(curated(out, number=number), Path())
-        assert names(Path()) == ["card.md", "classes.png", "images", "manifest.csv"]
+        assert names(Path()) == ["card.md", "images", "manifest.csv"]
+        assert "classes.png" not in Path("card.md").read_text(encoding="utf-8")
         assert read_source(".").sizes()["train"] == number
     assert names(tmp_path) == ["out"]
 

@@ -1,4 +1,4 @@
-"""A curated set onto disk, whole or not at all."""
+"""A curated set written to a folder, atomically."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 from PIL import Image
 
 from oltr.data.curate.benchmark import Curated
@@ -16,6 +17,7 @@ from oltr.errors import UserError
 from oltr.wording import first_few
 
 FIGURE = "classes.png"
+Draw = Callable[[np.ndarray, Path], None]  # training images per class, into a file
 WRITTEN = ("card.md", FIGURE, "manifest.csv", "images")  # all that a curated folder holds
 
 
@@ -37,8 +39,16 @@ def check_out(out: Path, name: str) -> None:
         raise UserError(f"The folder {out} is not empty.", holds, "a new folder, or remove what is in it")
 
 
-def write_curation(curated: Curated, out: Path, progress: Callable[[int, int], None] | None = None) -> None:
-    """Write manifest.csv, card.md and the pictures; `progress(done, total)` counts pictures."""
+def write_curation(
+    curated: Curated,
+    out: Path,
+    progress: Callable[[int, int], None] | None = None,
+    draw: Draw | None = None,
+) -> None:
+    """Write manifest.csv, card.md, the pictures and, with `draw`, a figure of the class sizes.
+
+    `progress(done, total)` counts pictures.
+    """
     check_out(out, curated.name)
     out = out.expanduser().resolve()
     building = out.with_name(f".{out.name}.{os.getpid()}.part")
@@ -46,10 +56,11 @@ def write_curation(curated: Curated, out: Path, progress: Callable[[int, int], N
         building.mkdir(parents=True)
         _write_pictures(curated, building, progress)
         curated.manifest.write(building / "manifest.csv", record_root=curated.manifest.root.resolve() != out)
-        has_figure = _draw_figure(curated, building / FIGURE)
-        (building / "card.md").write_text(
-            card_text(curated, FIGURE if has_figure else None), encoding="utf-8"
-        )
+        counts = curated.manifest.train_counts()
+        figure = FIGURE if draw is not None and counts.any() else None
+        if draw is not None and figure is not None:
+            draw(counts, building / figure)
+        (building / "card.md").write_text(card_text(curated, figure), encoding="utf-8")
         if out.exists():
             _swap(building, out)
         else:
@@ -59,20 +70,6 @@ def write_curation(curated: Curated, out: Path, progress: Callable[[int, int], N
         raise UserError(f"{out} could not be written: {reason}.", "Nothing was left behind.") from error
     finally:
         shutil.rmtree(building, ignore_errors=True)
-
-
-def _draw_figure(curated: Curated, path: Path) -> bool:
-    """The class distribution as in the paper's appendix, where there are training images."""
-    counts = curated.manifest.train_counts()
-    if not counts.any():
-        return False
-    from oltr.figures.distribution import (
-        class_distribution,  # drawing is the analysis room's, and slow to load
-    )
-    from oltr.figures.save import save_figure
-
-    save_figure(class_distribution(counts), path)
-    return True
 
 
 def _swap(building: Path, out: Path) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from PIL import Image
 
-from oltr.data.images import UnreadableImage, read_image
+from oltr.data.images import UnreadableImage
 from oltr.data.manifest import Manifest
 from oltr.data.pack import open_pack
 from oltr.errors import UserError
@@ -122,7 +122,7 @@ class Thumbnails:
             pixels = np.asarray(self.pack[self.positions[split][row]])
         else:
             try:
-                pixels = read_image(self.manifest.root / self.path(split, row), SIDE)
+                pixels = self.manifest.read(self.path(split, row), SIDE)
             except UnreadableImage:
                 return ""
         picture, file = Image.fromarray(pixels), io.BytesIO()
