@@ -21,7 +21,7 @@ def demo(out: Path = Path("runs/demo"), seed: int = 0, epochs: Epochs = (), as_j
     """
     import time
 
-    from oltr.cli.glyph_pack import draw_glyphs
+    from oltr.suites.data import draw_glyphs
     from oltr.console import console
     from oltr.data.pack import open_pack
     from oltr.runs.tables import comparison
