@@ -22,7 +22,7 @@ KNOWN, COUNTS, EPOCHS = 8, [120, 80, 50, 30, 20, 12, 8, 5], 30
 torch.manual_seed(0)
 device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
-# Data: a long-tailed training set, 10 validation images of each class, the rest for testing; 8 and 9 are unknown.
+# Data: a long-tailed training set, 10 validation images of each class, the rest to test; 8 and 9 are unknown.
 digits = load_digits()
 images = torch.tensor(digits.images, dtype=torch.float32).unsqueeze(1) / 16
 rows = {split: [] for split in ("train", "val", "test")}
@@ -74,5 +74,6 @@ unknown = {split: score(*apply(split)) for split in ("test", "open")}  # higher 
 rejected = score.is_unknown(score.value(*apply("test")), threshold)
 caught = score.is_unknown(score.value(*apply("open")), threshold)
 answers = torch.cat([predictions.masked_fill(rejected, OPEN), torch.where(caught, OPEN, 0)])
-print(f"AUROC {auroc(unknown['test'], unknown['open']):.3f}, unknown digits rejected {caught.float().mean():.0%},")
-print(f"known ones {rejected.float().mean():.0%}; open F {f_measure(answers, labels[rows['test'] + rows['open']]):.3f}")
+open_f = f_measure(answers, torch.cat([truth, labels[rows["open"]]]))
+print(f"AUROC {auroc(unknown['test'], unknown['open']):.3f}, open F {open_f:.3f}")
+print(f"rejected: {caught.float().mean():.0%} of unknown digits, {rejected.float().mean():.0%} of known ones")

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 import yaml
 
 from oltr.errors import UserError
 from oltr.recipes import load_recipe
-from oltr.suites.check import check_rows, measurable
-from oltr.suites.plan import finished, plan_runs, stage1_givers, unequal_epochs
-from oltr.suites.run_suite import check_kept
-from oltr.suites.suite_file import PAPER_COLUMNS, chosen_rows, load_suite, suite_names
+from oltr.suites.check import check_folder, check_rows, measurable
+from oltr.suites.run import Part, plan_runs, unequal_epochs
+from oltr.suites.suite_file import PAPER_COLUMNS, load_suite, select_rows, suite_names
 from oltr.training.run_folder import RunFolder
 from tests.helpers.tiny import tiny_manifest
 
@@ -69,7 +70,7 @@ def test_a_wrong_file_is_one_message(tmp_path, old, new, message):
     [
         ("method: class-aware", "method: class-awar", "(?s)no method called.*did you mean class-aware"),
         ("score: reachability", "score: reachabilty", "(?s)no score called.*did you mean reachability"),
-        (", unknown_rate: 0.1", "", r"Row 'oltr \+ reachability' of suite small: .*no default threshold"),
+        ("reachability, unknown_rate: 0.1", "odin, tune: open", r"Row 'oltr \+ odin' of .*: .*no default threshold"),
         ("unknown_rate: 0.1", "unknown_rate: 5", "between 0 and 1"),
         ("unknown_rate: 0.1", "unknown_rate: 0.1, tune: open", "only odin can be tuned"),
         ("label: no memory", "expect: oltrs", "no published row"),
@@ -87,21 +88,26 @@ def test_a_wrong_file_is_one_message(tmp_path, old, new, message):
 def test_names_are_checked_before_any_work(tmp_path, old, new, message):
     with pytest.raises(UserError, match=message):
         wrong = suite(tmp_path, SMALL.replace(old, new))
-        check_rows(wrong)
-        plan_runs(wrong, 1)
+        check_rows(wrong, plan_runs(wrong, 1))
+
+
+def test_a_row_without_a_rule_takes_the_runs(tmp_path):
+    small = suite(tmp_path, SMALL.replace(", unknown_rate: 0.1", ""))
+    assert small.rows[3].unknown_rate is None and small.rows[3].threshold is None
+    check_rows(small, plan_runs(small, 1))
 
 
 def test_rows_of_some_methods(tmp_path):
-    assert [row.label for row in chosen_rows(suite(tmp_path), ["no memory", "plain"]).rows] == [
+    assert [row.label for row in select_rows(suite(tmp_path), ["no memory", "plain"]).rows] == [
         "plain",
         "no memory",
     ]
     assert (
-        len(chosen_rows(suite(tmp_path), ["oltr"]).rows) == 3
-        and len(chosen_rows(suite(tmp_path), []).rows) == 5
+        len(select_rows(suite(tmp_path), ["oltr"]).rows) == 3
+        and len(select_rows(suite(tmp_path), []).rows) == 5
     )
     with pytest.raises(UserError, match="did you mean plain"):
-        chosen_rows(suite(tmp_path), ["plan"])
+        select_rows(suite(tmp_path), ["plan"])
 
 
 def test_runs_are_told_apart_by_method_changes_and_seed(tmp_path, monkeypatch):
@@ -119,29 +125,30 @@ def test_runs_are_told_apart_by_method_changes_and_seed(tmp_path, monkeypatch):
     assert plan_runs(suite(tmp_path, odd), 1)[3].name == "oltr+weights=a%2Fb%20c-0"
 
 
-def test_who_trains_a_stage_1_for_whom(tmp_path):
+def test_which_runs_share_a_stage_1(tmp_path):
     more = (
         "  - {method: class-aware, changes: [stage1.lr=0.2]}\n  - {method: oltr, changes: [stage2.lr=0.2]}\n"
     )
     runs = plan_runs(suite(tmp_path, SMALL + more), seeds=2)
-    givers = {run.name: giver.name for run, giver in stage1_givers(runs, tmp_path).items()}
+    part = Part(suite(tmp_path), runs, tmp_path)
+    trained_by = {run.name: other.name for run, other in part.stage1_runs().items()}
     for seed in "01":
         for name in ("plain", "class-aware", "oltr", "oltr+memory=false", "oltr+stage2.lr=0.2"):
-            assert givers[f"{name}-{seed}"] == f"plain-{seed}"
-        assert givers[f"class-aware+stage1.lr=0.2-{seed}"] == f"class-aware+stage1.lr=0.2-{seed}"
+            assert trained_by[f"{name}-{seed}"] == f"plain-{seed}"
+        assert trained_by[f"class-aware+stage1.lr=0.2-{seed}"] == f"class-aware+stage1.lr=0.2-{seed}"
     done = RunFolder(tmp_path / "oltr-1").stage_weights(1)
     done.parent.mkdir(parents=True)
     done.touch()
-    givers = {run.name: giver.name for run, giver in stage1_givers(runs, tmp_path).items()}
-    assert (givers["plain-0"], givers["plain-1"], givers["oltr-1"]) == ("plain-0", "oltr-1", "oltr-1")
+    trained_by = {run.name: other.name for run, other in part.stage1_runs().items()}
+    assert (trained_by["plain-0"], trained_by["plain-1"], trained_by["oltr-1"]) == ("plain-0", "oltr-1", "oltr-1")
 
 
 def test_a_stage_1_of_ones_own_depends_on_the_methods_settings(tmp_path):
     rows = "  - {method: focal}\n  - {method: focal, changes: [settings.gamma=5]}\n"
     runs = plan_runs(suite(tmp_path, SMALL + rows), 1)
-    assert len({run.first_stage for run in runs}) == 3
+    assert len({run.stage1_key for run in runs}) == 3
     none = plan_runs(suite(tmp_path), 1, epochs=(0, 3))
-    assert {run.first_stage for run in none} == {None}
+    assert {run.stage1_key for run in none} == {None}
 
 
 @pytest.mark.parametrize(
@@ -153,7 +160,7 @@ def test_epochs_stay_equal(tmp_path, epochs, staged, single):
     runs = {run.name: run for run in plan_runs(suite(tmp_path, SMALL + rows), 1, epochs)}
     one, oltr = runs["plain+stage2=null+stage1.epochs=24-0"], runs["oltr-0"]
     assert (oltr.config.stage1.epochs, oltr.config.stage2.epochs) == staged
-    assert (one.config.num_stages, one.epochs) == (1, single)
+    assert (one.config.num_stages, one.stage_epochs) == (1, [single])
     assert unequal_epochs(runs.values()) == ""
 
 
@@ -173,16 +180,23 @@ def test_numbers_that_make_no_sense(tmp_path, seeds, epochs):
 
 def test_data_without_open_or_validation_images(tmp_path):
     small = suite(tmp_path)
-    images = {"train": 9, "val": 0, "test": 9, "open": 0}
-    closed = measurable(small, images)
+
+    def data(**images):
+        return SimpleNamespace(sizes=lambda: {"train": 9, "val": 0, "test": 9, "open": 0, **images})
+
+    closed = measurable(small, data())
     assert [row.label for row in closed.rows] == ["plain", "class-aware", "oltr", "no memory"]
     assert all(row.unknown_rate is None for row in closed.rows)
     with pytest.raises(UserError, match="no validation images"):
-        measurable(small, images | {"open": 3})
+        measurable(small, data(open=3))
+    without_a_rate = suite(tmp_path, SMALL.replace(", unknown_rate: 0.1", ""))
+    with pytest.raises(UserError, match="no validation images"):  # reachability has no default threshold
+        measurable(without_a_rate, data(open=3))
+    assert len(measurable(select_rows(without_a_rate, ["plain"]), data(open=3)).rows) == 1
     with pytest.raises(UserError, match="no open images"):
-        measurable(chosen_rows(small, ["oltr + reachability"]), images)
+        measurable(select_rows(small, ["oltr + reachability"]), data())
     with pytest.raises(UserError, match="no test images"):
-        measurable(small, images | {"test": 0})
+        measurable(small, data(test=0))
 
 
 def test_the_suites_that_come_with_the_package():
@@ -201,8 +215,9 @@ def test_the_suites_that_come_with_the_package():
 @pytest.mark.parametrize("name", suite_names())
 def test_a_suite_of_the_package_can_be_carried_out_and_is_fair(name):
     loaded = load_suite(name)
-    check_rows(loaded)
-    assert unequal_epochs(plan_runs(loaded, 1)) == ""
+    runs = plan_runs(loaded, 1)
+    check_rows(loaded, runs)
+    assert unequal_epochs(runs) == ""
 
 
 def test_the_papers_tables_have_their_rows():
@@ -223,16 +238,17 @@ def test_the_papers_tables_have_their_rows():
 
 
 def test_a_run_without_outputs_is_evaluated_again(tmp_path):
-    run = plan_runs(suite(tmp_path), 1)[0]
-    folder = RunFolder(tmp_path / run.name)
+    part = Part(suite(tmp_path), plan_runs(suite(tmp_path), 1), tmp_path)
+    run = part.runs[0]
+    folder = part.folder(run)
     folder.path.mkdir()
     values = {"config": {}, "data": {}, "finished": True, "train_seconds": 1.0}
     (folder.path / "run.yaml").write_text(yaml.safe_dump(values))
     folder.report.write_text("{}")
-    assert not finished(run, tmp_path)
+    assert not part.finished(run)
     folder.outputs.mkdir()
     (folder.outputs / "test.safetensors").write_bytes(b"")
-    assert finished(run, tmp_path)
+    assert part.finished(run)
 
 
 @pytest.mark.parametrize(
@@ -244,5 +260,6 @@ def test_a_folder_that_holds_something_else_is_left_alone(tmp_path, name, messag
     path.parent.mkdir(parents=True)
     path.write_text("mine")
     with pytest.raises(UserError, match=message):
-        check_kept(plan_runs(suite(tmp_path), 1), tmp_path / "out", tiny_manifest(tmp_path / "data"))
+        small = suite(tmp_path)
+        check_folder(Part(small, plan_runs(small, 1), tmp_path / "out"), tiny_manifest(tmp_path / "data"))
     assert path.read_text() == "mine"

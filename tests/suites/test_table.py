@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import json
 
@@ -23,8 +24,7 @@ PUBLISHED = {
 
 def report(few, f_measure=0.5, **open_part):
     made = sample_report(open={"f_measure": f_measure, **open_part})
-    made["closed"]["few"] = few
-    return made
+    return dataclasses.replace(made, closed=dataclasses.replace(made.closed, few=few))
 
 
 def rows():

@@ -21,12 +21,12 @@ def demo(out: Path = Path("runs/demo"), seed: int = 0, epochs: Epochs = (), as_j
     """
     import time
 
-    from oltr.cli.glyph_pack import draw_glyphs
     from oltr.console import console
     from oltr.data.pack import open_pack
     from oltr.runs.tables import comparison
     from oltr.runs.train_run import train_run
     from oltr.runs.trained_run import TrainedRun
+    from oltr.suites.data import draw_glyphs
     from oltr.training.configure import configure
     from oltr.training.options import TrainOptions
     from oltr.training.run_folder import RunFolder

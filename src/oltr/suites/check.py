@@ -1,9 +1,9 @@
-"""Whether a suite can be carried out, found out before hours of training."""
+"""Whether a suite can be run, checked before hours of training."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 from oltr.config import within
 from oltr.data.longtail import ALPHAS
@@ -11,37 +11,35 @@ from oltr.data.manifest import Manifest
 from oltr.data.open_names import open_class_names
 from oltr.errors import UserError
 from oltr.methods import METHODS
-from oltr.openset import SCORES
-from oltr.openset.odin import Odin
+from oltr.openset import SCORES, Odin, Score
 from oltr.openset.threshold import check_choice
-from oltr.recipes import load_recipe, merge
+from oltr.recipes import load_recipe
 from oltr.registry import unknown_name
-from oltr.suites.suite_file import Suite
-from oltr.training.configure import parse_change, recipe_config
+from oltr.suites.run import Part, Run
+from oltr.suites.suite_file import Suite, SuiteRow
 
 
-def check_rows(suite: Suite, own_recipe: bool = True) -> None:
-    """Refuse names that do not exist and rows that could not be measured."""
+def check_rows(suite: Suite, runs: Sequence[Run], own_recipe: bool = True) -> None:
+    """Refuse names that do not exist and rows that could not be measured on these runs."""
     expect = load_recipe(suite.recipe).expect
     for alpha in suite.alphas:
         within("alpha", alpha, *ALPHAS)
     for row in suite.rows:
-        score = SCORES[row.score or METHODS[row.method].score]
-        try:
-            check_choice(score, row.threshold, row.unknown_rate)
-        except UserError as problem:
-            where = f"Row {row.label!r} of suite {suite.name}: {problem.what}"
-            raise UserError(where, problem.why, "unknown_rate: 0.05") from None
-        settings = recipe_config(suite.recipe, row.method).settings
-        for change in row.changes:
-            settings = merge(settings, parse_change(change).get("settings", {}))
-        if score.name == "reachability" and not settings.get("reachability"):
-            raise UserError(f"Row {row.label!r} of suite {suite.name}: {row.method} has no reachability.")
+        where, score = f"Row {row.label!r} of suite {suite.name}", _score(row)
+        if row.tune or row.threshold is not None or row.unknown_rate is not None:
+            try:
+                check_choice(score, row.threshold, row.unknown_rate)
+            except UserError as problem:
+                raise UserError(f"{where}: {problem.what}", problem.why, "unknown_rate: 0.05") from None
+        if score.name == "reachability" and not all(
+            run.config.settings.get("reachability") for run in runs if run.measures(row)
+        ):
+            raise UserError(f"{where}: {row.method} has no reachability.")
         if row.tune and score.name != Odin.name:
-            raise UserError(f"Row {row.label!r} of suite {suite.name}: only odin can be tuned.")
+            raise UserError(f"{where}: only odin can be tuned.")
         if suite.sweep and (row.tune or (suite.sweep == "threshold" and score.name != "softmax")):
             raise UserError(
-                f"Row {row.label!r} of suite {suite.name}: sweep: {suite.sweep} cannot take its score.",
+                f"{where}: sweep: {suite.sweep} cannot take its score.",
                 "Thresholds are swept over the softmax probability, and no sweep tunes a score.",
             )
         # The rows of other recipes may be fewer.
@@ -61,8 +59,9 @@ def check_sweep(suite: Suite, manifest: Manifest) -> None:
         open_class_names(manifest)
 
 
-def measurable(suite: Suite, images: Mapping[str, int]) -> Suite:
-    """The suite for data with so many images per split: without open images, no rows about a score."""
+def measurable(suite: Suite, manifest: Manifest) -> Suite:
+    """The suite with the rows that can be measured: without open images, none about a score."""
+    images = manifest.sizes()
     if not images["test"]:
         raise UserError("The source has no test images.", try_this="a source with a test split")
     if not images["open"]:
@@ -70,10 +69,37 @@ def measurable(suite: Suite, images: Mapping[str, int]) -> Suite:
         if not (closed := tuple(row for row in rows if not row.score)):
             raise UserError("The source has no open images.", "All rows are about them.")
         return dataclasses.replace(suite, rows=closed)
-    if not images["val"] and any(row.unknown_rate is not None for row in suite.rows):
+    if not images["val"] and any(map(_needs_validation, suite.rows)):
         raise UserError(
             "The source has no validation images.",
             f"The thresholds of suite {suite.name} are chosen on them.",
             "a source with a val split",
         )
     return suite
+
+
+def check_folder(part: Part, manifest: Manifest) -> None:
+    """Refuse a folder that holds something else, or whose runs had other settings or other data."""
+    out = part.out
+    if out.exists() and not out.is_dir():
+        raise UserError(f"{out} is a file.", try_this="another --out")
+    if (out / "table.md").exists() and not (out / "suite.json").exists():
+        raise UserError(f"{out} holds a table.md that no suite wrote.", try_this="another --out")
+    for run in part.runs:
+        folder = part.folder(run)
+        if (folder.path / "run.yaml").is_file():
+            from oltr.runs.train_run import as_packed
+
+            folder.check_same(as_packed(run.config, manifest), manifest)
+        else:
+            folder.check_free()
+
+
+def _score(row: SuiteRow) -> type[Score]:
+    return SCORES[row.score or METHODS[row.method].score]
+
+
+def _needs_validation(row: SuiteRow) -> bool:
+    """Whether the row's threshold can only be chosen on validation images."""
+    no_default = row.threshold is None and _score(row).default_threshold is None
+    return row.unknown_rate is not None or no_default

@@ -1,17 +1,15 @@
-"""A suite's results on disk: table.md and bars for people, table.csv for spreadsheets, suite.json."""
+"""A suite's files: table.md and bars to look at, table.csv for spreadsheets, suite.json with everything."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from oltr.errors import UserError
-from oltr.figures.save import save_figure
-from oltr.figures.suite_bars import suite_bars, suite_bars_figure
 from oltr.files import atomic_write
 from oltr.runs.tables import Table
 from oltr.suites.seeds import SeedRow
@@ -22,25 +20,50 @@ _CSV_HEAD = ("label", "method", "changes", "number", "seeds", "mean", "deviation
 _CHOSEN = ("threshold", "unknown_rate")  # how the open numbers were made
 
 
+def table_folder(out: Path, suite: str) -> Path:
+    """Where the files go: `out`, or a folder of the suite's name in it if it holds another suite's table."""
+    try:
+        holder = json.loads((out / "suite.json").read_text(encoding="utf-8"))["suite"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return out
+    return out if holder == suite else out / suite
+
+
 def write_suite(
     out: Path, table: Table, rows: Sequence[SeedRow], columns: Sequence[str], facts: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Write the files, each whole or not at all, bars of the finished rows; returns what suite.json holds."""
+    """Write the files, each atomically, with bars of the finished rows; returns what suite.json holds."""
     everything, ours = suite_json(rows, facts), (out / "suite.json").exists()
-    texts = {
-        "table.md": table.markdown() + "\n",
-        "table.csv": suite_csv(rows, shown_columns(rows, columns)),
-        "suite.json": json.dumps(everything, indent=1, ensure_ascii=False, allow_nan=False) + "\n",
-    }
-    for name, text in texts.items():
-        with atomic_write(out / name) as part:
-            part.write_text(text, encoding="utf-8")
+    write_files(out, "table", table, suite_csv(rows, shown_columns(rows, columns)))
+    write_json(out / "suite.json", everything)
     _write_bars(out, rows, ours)
     return everything
 
 
+def write_files(out: Path, name: str, table: Table, numbers: str) -> None:
+    """A table as NAME.md, and its numbers as NAME.csv."""
+    for kind, text in (("md", table.markdown() + "\n"), ("csv", numbers)):
+        with atomic_write(out / f"{name}.{kind}") as part:
+            part.write_text(text, encoding="utf-8")
+
+
+def write_json(path: Path, values: Mapping[str, Any]) -> None:
+    with atomic_write(path) as part:
+        text = json.dumps(values, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        part.write_text(text, encoding="utf-8")
+
+
+def csv_text(head: Sequence[str], lines: Iterable[Sequence[Any]]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([head, *lines])
+    return text.getvalue()
+
+
 def _write_bars(out: Path, rows: Sequence[SeedRow], ours: bool) -> None:
-    """Of the finished rows; where there are none, bars that a suite drew here before go."""
+    """Without a finished row, bars that a suite drew here before are deleted."""
+    from oltr.figures.save import save_figure
+    from oltr.figures.suite_bars import suite_bars, suite_bars_figure
+
     try:
         figure = suite_bars_figure(suite_bars(rows))
     except UserError:
@@ -52,16 +75,14 @@ def _write_bars(out: Path, rows: Sequence[SeedRow], ours: bool) -> None:
 
 
 def suite_csv(rows: Sequence[SeedRow], columns: Sequence[str]) -> str:
-    """A line for each row and number, in fractions; what is not known is empty."""
-    text = io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
-    table.writerow(_CSV_HEAD)
+    """A line for each row and number, in fractions; unknown numbers are empty."""
+    lines = []
     for row in rows:
         for column in columns:
             numbers = (row.mean(column), row.deviation(column), row.published_value(column))
             head = (row.label, row.method, " ".join(row.changes), column, len(row.values(column)))
-            table.writerow((*head, *numbers, row.difference(column)))
-    return text.getvalue()
+            lines.append((*head, *numbers, row.difference(column)))
+    return csv_text(_CSV_HEAD, lines)
 
 
 def suite_json(rows: Sequence[SeedRow], facts: Mapping[str, Any]) -> dict[str, Any]:

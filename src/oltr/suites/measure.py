@@ -1,61 +1,150 @@
-"""A row of a suite measured on one of its runs."""
+"""The rows of a suite, measured on its finished runs."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from oltr.console import Console
 from oltr.data.manifest import Manifest
-from oltr.runs.evaluate_run import make_report
-from oltr.runs.outputs import Outputs
-from oltr.runs.prepare_score import Prepared, prepared_score
+from oltr.errors import UserError
+from oltr.openset import RejectionRule
+from oltr.openset.threshold import settle_threshold
+from oltr.recipes import load_recipe
+from oltr.runs.evaluate import evaluate
+from oltr.runs.outputs import OPEN, scored_by
 from oltr.runs.report import Report
+from oltr.runs.trained_run import TrainedRun
 from oltr.runs.tune_odin import tune_odin
+from oltr.suites.run import Part, Run
+from oltr.suites.seeds import SeedRow, one_line
 from oltr.suites.suite_file import SuiteRow
-from oltr.training.run_folder import RunFolder
 
-LENT = 1000  # test images that tuning may look at where there are no validation images, as ODIN's authors did
+# Test images that tuning may look at if there are no validation images, as ODIN's authors did.
+BORROWED = 1000
 
 
-def measured(
-    row: SuiteRow, folder: RunFolder, outputs: Mapping[str, Outputs], manifest: Manifest, console: Console
-) -> Report:
-    """The report of a finished run under the row's score and threshold; a tuned score is tuned first."""
-    if row.tune is None:
-        return make_report(
-            folder, outputs, row.score, row.threshold, row.unknown_rate, manifest=manifest, console=console
-        )
-    known, lent = _with_validation(manifest)
-    tuned = tune_odin(folder, known, console)
-    ready = prepared_score(folder, tuned.score, outputs, manifest, console)
+class Results:
+    """The table so far: `rows`, one for each row of the suite, filled from finished runs."""
 
-    def rest(every: Mapping[str, Outputs]) -> dict[str, Outputs]:
-        """Images that were looked at are measured no more."""
-        return {**tuned.rest(every), "test": _without(every["test"], lent)}
+    def __init__(self, part: Part, manifest: Manifest):
+        expect = load_recipe(part.suite.recipe).expect
+        self.part, self.manifest = part, manifest
+        at = "" if part.alpha is None else f", α = {part.alpha:g}"
+        self.rows = [
+            SeedRow(
+                label=row.label + at,
+                method=row.method,
+                changes=row.changes,
+                seeds=tuple(run.config.seed for run in part.runs if run.measures(row)),
+                published=expect.get(row.expect or "", {}),
+            )
+            for row in part.suite.rows
+        ]
+        for run in filter(part.finished, part.runs):
+            self.add(run)
 
-    read = Prepared(tuned.score, rest(ready.outputs))
-    report = make_report(folder, rest(outputs), read, row.threshold, row.unknown_rate)
+    def add(self, run: Run, failure: str | None = None) -> None:
+        """Measure every row of a run that has ended, or note there why it failed."""
+        trained = None
+        if failure is None:
+            try:
+                trained = self.open(run)
+            except UserError as problem:
+                failure = str(problem)
+        seed = run.config.seed
+        for wanted, row in zip(self.part.suite.rows, self.rows, strict=True):
+            if not run.measures(wanted):
+                continue
+            if trained is None:
+                row.failures[seed] = one_line(str(failure))
+                continue
+            try:
+                row.reports[seed] = measure(wanted, trained)
+                row.failures.pop(seed, None)
+            except UserError as problem:
+                row.failures[seed] = one_line(str(problem))
+            except Exception as problem:  # one score that fails leaves the other rows
+                row.failures[seed] = one_line(f"{type(problem).__name__}: {problem}")
+
+    def open(self, run: Run) -> TrainedRun:
+        """A finished run, with the images where they are now."""
+        trained = TrainedRun(self.part.out / run.name)
+        trained.manifest = self.manifest
+        return trained
+
+    def failed(self) -> list[str]:
+        """Each row and seed that failed, with the reason."""
+        return [f"{row.label}, seed {seed}: {why}" for row in self.rows for seed, why in row.failures.items()]
+
+
+def run_facts(results: Sequence[Results], base: Path) -> dict[str, Any]:
+    """Machine, versions and each run that has started; a run on another machine says so."""
+    common: dict[str, Any] = {"hardware": None, "versions": None}
+    runs = []
+    for part in (each.part for each in results):
+        for run in part.runs:
+            folder = part.folder(run)
+            if not (folder.path / "run.yaml").is_file():
+                continue
+            facts = folder.run()
+            common = {key: common[key] or facts.get(key) for key in common}
+            entry = {"run": folder.path.relative_to(base).as_posix(), "seed": run.config.seed}
+            entry |= {"epochs": sum(run.stage_epochs)}
+            entry |= {key: facts[key] for key in ("finished", "train_seconds")}
+            runs.append(entry | {key: facts.get(key) for key in common if facts.get(key) != common[key]})
+    return {**common, "runs": runs}
+
+
+def row_rule(row: SuiteRow, run: TrainedRun) -> RejectionRule:
+    """What the row names of score, threshold and rate, else the run's own."""
+    return run.other_rule(row.score, row.threshold, row.unknown_rate)
+
+
+def measure(row: SuiteRow, run: TrainedRun) -> Report:
+    """The report of a finished run under the row's rejection rule; a tuned score is tuned first."""
+    return _measure_tuned(row, run) if row.tune else run.under(row_rule(row, run)).measure()
+
+
+def _measure_tuned(row: SuiteRow, run: TrainedRun) -> Report:
+    """Without the images that the score was tuned on."""
+    known, borrowed = _with_validation(run.manifest)
+    tuned = tune_odin(run, known)
+    used = {"test": borrowed, "open": tuned.held_out}
+    every, read = run.outputs, run.own_outputs(tuned.score)
+    kept = {split: np.setdiff1d(np.arange(len(every[split])), seen) for split, seen in used.items()}
+    values = None
+    if row.unknown_rate is not None:
+        values = scored_by(tuned.score, read["val"]).values[every["val"].labels != OPEN]
+    threshold = settle_threshold(tuned.score, values, row.threshold, row.unknown_rate)
+    report = evaluate(
+        {split: every[split].subset(rows) for split, rows in kept.items()},
+        run.class_names,
+        run.counts,
+        RejectionRule(tuned.score.name, threshold, row.unknown_rate),
+        {split: scored_by(tuned.score, read[split].subset(rows)) for split, rows in kept.items()},
+        method=run.method,
+        backbone=run.config.backbone,
+        shots=run.shots,
+        train_seconds=run.facts["train_seconds"],
+    )
+    assert report.open is not None
     chosen = f"T = {tuned.score.temperature:g}, ε = {tuned.score.noise:g}"
-    seen = f"{len(tuned.held_out):,} open images" + (f" and {len(lent):,} test images" if len(lent) else "")
-    report["open"]["tuned"] = f"{chosen} by {seen}, which are left out"
-    return report
+    seen = f"{len(tuned.held_out):,} open images"
+    seen += f" and {len(borrowed):,} test images" if len(borrowed) else ""
+    described = dataclasses.replace(report.open, tuned=f"{chosen} by {seen}, which are left out")
+    return dataclasses.replace(report, open=described)
 
 
 def _with_validation(manifest: Manifest) -> tuple[Manifest, np.ndarray]:
-    """The manifest, some test images made validation images where it has none; and their numbers in test."""
+    """The manifest, some test images made validation images if it has none; and their rows in test."""
     places = manifest.positions("test")
     if manifest.sizes()["val"]:
         return manifest, places[:0]
-    lent = np.sort(np.random.default_rng(0).permutation(len(places))[: min(LENT, len(places) // 2)])
+    borrowed = np.sort(np.random.default_rng(0).permutation(len(places))[: min(BORROWED, len(places) // 2)])
     split = manifest.table["split"].to_numpy(copy=True)
-    split[places[lent]] = "val"
-    return dataclasses.replace(manifest, table=manifest.table.assign(split=split)), lent
-
-
-def _without(outputs: Outputs, numbers: np.ndarray) -> Outputs:
-    kept = np.setdiff1d(np.arange(len(outputs)), numbers)
-    values = {field.name: getattr(outputs, field.name) for field in dataclasses.fields(outputs)}
-    return Outputs(**{name: value[kept] for name, value in values.items() if value is not None})
+    split[places[borrowed]] = "val"
+    return dataclasses.replace(manifest, table=manifest.table.assign(split=split)), borrowed

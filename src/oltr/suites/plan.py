@@ -1,134 +1,99 @@
-"""What a suite will do: its runs, what each trains and what it takes over from another."""
+"""From the options of `oltr suite` to a checked plan of its runs."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import quote
+from typing import Any
 
-import torch
-
-from oltr.config import RunConfig
+from oltr.console import console
 from oltr.errors import UserError
-from oltr.recipes import with_epochs
-from oltr.suites.suite_file import Suite, SuiteRow
-from oltr.training.build import build_method
-from oltr.training.configure import configure
-from oltr.training.limits import check_limits
-from oltr.training.resume import STAGE1_SETTINGS
-from oltr.training.run_folder import RunFolder
+from oltr.recipes import load_recipe
+from oltr.suites.check import check_rows
+from oltr.suites.longtail import plan_longtail
+from oltr.suites.run import Part, plan_runs, unequal_epochs
+from oltr.suites.suite_file import Suite, load_suite, select_rows
+from oltr.wording import count
 
 
-@dataclass(frozen=True, eq=False)
-class Run:
-    """One training: a method with its changes under one seed; several rows may be measured on it."""
+@dataclass(frozen=True)
+class SuiteOptions:
+    """What `oltr suite` is asked for."""
 
-    method: str
-    changes: tuple[str, ...]
-    config: RunConfig
+    name: str
+    source: str | None = None
+    root: Path | None = None
+    seeds: int = 1
+    methods: tuple[str, ...] = ()
+    recipe: str | None = None
+    epochs: tuple[int, ...] = ()
+    changes: tuple[str, ...] = ()
+    alphas: tuple[float, ...] = ()
+    jobs: int = 1
+    out: Path | None = None
+    cpu: bool = False
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What it prints, as text or as JSON; the files it wrote and the rows that failed."""
+
+    text: str
+    values: dict[str, Any]
+    files: str = ""
+    failed: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be trained and measured, and where to."""
+
+    options: SuiteOptions
+    suite: Suite
+    parts: list[Part]
+    out: Path
+    warning: str
 
     @property
-    def name(self) -> str:
-        """Its folder; a change is part of the name, with what no file name may have written as %XX."""
-        words = [self.method, *(quote(change.removeprefix("settings."), safe="=") for change in self.changes)]
-        return f"{'+'.join(words)}-{self.config.seed}"
-
-    @property
-    def words(self) -> str:
-        """Its name for people."""
-        return f"{' + '.join([self.method, *self.changes])}, seed {self.config.seed}"
-
-    @property
-    def epochs(self) -> int:
-        """Over its stages."""
-        return sum(self.config.stage(number).epochs for number in range(1, self.config.num_stages + 1))
-
-    @cached_property
-    def first_stage(self) -> str | None:
-        """Equal for runs whose stage 1 gives the same weights; None where there is nothing to share."""
-        if not self.config.stage1.epochs:
-            return None
-        kind = build_method(self.config, torch.tensor([2, 1])).first_stage  # whatever the class counts are
-        values = dataclasses.asdict(self.config)
-        # A method's settings can only matter where stage 1 is its own.
-        settings = {} if kind.split(",")[0] == "plain" else values["settings"]
-        return json.dumps([kind, settings, [values[name] for name in STAGE1_SETTINGS]], sort_keys=True)
-
-    def measures(self, row: SuiteRow) -> bool:
-        """Whether the row is read off this run."""
-        return (row.method, row.changes) == (self.method, self.changes)
+    def title(self) -> str:
+        return f"{self.suite.name}: {self.suite.about}"
 
 
-def plan_runs(suite: Suite, seeds: int, epochs: Sequence[int] = (), changes: Sequence[str] = ()) -> list[Run]:
-    """All runs, one seed after the other, every name and number checked; `changes` hold for each of them."""
-    if seeds < 1:
-        raise UserError(f"--seeds {seeds} is too small.", try_this="--seeds 1 or more")
-    if len(epochs) > 2 or min(epochs, default=1) < 0:
-        raise UserError(
-            f"--epochs {' '.join(map(str, epochs))} is no number of epochs.",
-            try_this="one number for the whole run, or one for each stage",
-        )
-    if epochs and not sum(epochs):
-        raise UserError(f"--epochs {' '.join(map(str, epochs))} trains nothing.")
-    kinds = dict.fromkeys((row.method, row.changes) for row in suite.rows)
-    if fixed := [c for c in (*changes, *(c for _, own in kinds for c in own)) if c.startswith("seed=")]:
-        raise UserError(f"{fixed[0]} is not possible in a suite.", try_this="--seeds N: the seeds 0 to N − 1")
-    runs = []
-    for seed in range(seeds):
-        for method, own in kinds:
-            # The row's changes are what it is about, so they come last.
-            config = configure(suite.recipe, method, seed=seed, changes=(*changes, *own))
-            if epochs:
-                # Here --epochs shortens whatever a row has set.
-                config = with_epochs(config, _divided(config, epochs))
-                check_limits(config)
-            runs.append(Run(method, own, config))
-    return runs
+def plan_suite(options: SuiteOptions) -> Plan:
+    """The plan, every name and number checked before anything is read or written."""
+    if options.jobs < 1:
+        raise UserError(f"--jobs {options.jobs} is too small.", try_this="--jobs 1 or more")
+    wanted = load_suite(options.name)
+    suite, own_recipe = select_rows(wanted, options.methods), options.recipe in (None, wanted.recipe)
+    if options.recipe is not None and not own_recipe:
+        about = wanted.about if wanted.sweep else load_recipe(options.recipe).about
+        suite = dataclasses.replace(suite, recipe=options.recipe, about=about)
+    if options.alphas:
+        if suite.sweep != "longtail":
+            raise UserError(f"The suite {suite.name} has no --alphas.", try_this="oltr suite sweep-longtail")
+        suite = dataclasses.replace(suite, alphas=options.alphas)
+    out = options.out or Path("runs") / suite.name
+    if suite.sweep == "longtail":
+        parts = plan_longtail(suite, options.seeds, options.epochs, options.changes, out)
+    else:
+        parts = [Part(suite, plan_runs(suite, options.seeds, options.epochs, options.changes), out)]
+    runs = parts[-1].runs
+    check_rows(suite, runs, own_recipe)
+    if warning := unequal_epochs(runs):
+        console.warn(warning)
+    return Plan(options, suite, parts, out, warning)
 
 
-def _divided(config: RunConfig, epochs: Sequence[int]) -> tuple[int, ...]:
-    """`--epochs` such that every run gets as many: one number is the total, divided as the recipe does it;
-    of two, a run with a single stage has the sum."""
-    total = sum(epochs)
-    if config.stage2 is None:
-        return (total,)
-    if total < 2:
-        raise UserError(f"--epochs {total} is too short for two stages.", try_this="--epochs 2 or more")
-    if len(epochs) == 2:
-        return tuple(epochs)
-    first = round(total * config.stage1.epochs / (config.stage1.epochs + config.stage2.epochs))
-    first = max(min(first, total - 1), 1)
-    return first, total - first
-
-
-def stage1_givers(runs: Sequence[Run], out: Path) -> dict[Run, Run]:
-    """Run → the run that trains its stage 1: one that has finished it, else the first that needs it."""
-    givers: dict[str, Run] = {}
-    for run in sorted(runs, key=lambda run: not RunFolder(out / run.name).stage_weights(1).is_file()):
-        if run.first_stage is not None:
-            givers.setdefault(run.first_stage, run)
-    return {run: givers[run.first_stage] if run.first_stage else run for run in runs}
-
-
-def finished(run: Run, out: Path) -> bool:
-    """Whether the run was trained and evaluated."""
-    folder = RunFolder(out / run.name)
-    evaluated = folder.report.is_file() and (folder.outputs / "test.safetensors").is_file()
-    return evaluated and folder.run()["finished"]
-
-
-def unequal_epochs(runs: Iterable[Run]) -> str:
-    """A sentence if not all runs train equally long, else nothing."""
-    by_total: dict[int, list[str]] = {}
-    for run in runs:
-        names = by_total.setdefault(run.epochs, [])
-        name = " + ".join([run.method, *run.changes])
-        names += [name] if name not in names else []
-    if len(by_total) < 2:
-        return ""
-    parts = [f"{total} epochs for {', '.join(names)}" for total, names in sorted(by_total.items())]
-    return f"Not all runs train equally long: {'; '.join(parts)}."
+def describe_suite(options: SuiteOptions) -> Outcome:
+    """The runs that there would be, with epochs, state, and whose stage 1 they share."""
+    plan = plan_suite(options)
+    entries = [entry for part in plan.parts for entry in part.entries(plan.out)]
+    width = max(len(entry["run"]) for entry in entries)
+    lines = []
+    for entry in entries:
+        epochs = " + ".join(map(str, entry["epochs"]))
+        shared = f"stage 1 from {entry['stage1_from']}" if entry["stage1_from"] else "a stage 1 of its own"
+        lines.append(f"{entry['run']:<{width}}  {epochs:>9} epochs, {entry['state']}, {shared}")
+    text = "\n".join([*lines, f"{count(len(entries), 'run')}, into {plan.out}"])
+    return Outcome(text, {"out": str(plan.out), "runs": entries})

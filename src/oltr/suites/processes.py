@@ -1,98 +1,162 @@
-"""Several jobs side by side, each in a process of its own that ends with ours."""
+"""`oltr` commands side by side, each in a process of its own that ends with this one."""
 
 from __future__ import annotations
 
-import multiprocessing
+import codecs
+import ctypes
 import os
+import re
+import shutil
 import signal
+import subprocess
+import sys
 import threading
-import warnings
-from collections.abc import Callable, Iterable, Iterator
-from multiprocessing import resource_tracker
-from multiprocessing.connection import Connection, wait
-from typing import Any, TypeVar
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from io import BufferedReader
+from typing import Protocol, TypeVar
 
+from oltr.console import console
+from oltr.suites.seeds import one_line
+
+PROGRAM = (sys.executable, "-P", "-m", "oltr.cli.main")
+POLL = 0.2  # seconds between two looks at the processes
+STOP = 20.0  # seconds after which a process that was interrupted is interrupted again
+KEPT = 20_000  # characters of stderr
 T = TypeVar("T")
-AGAIN = 0.5  # seconds until it is looked again who may start
+
+_CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_FAULT = re.compile(r"error: |[\w.]+(Error|Exception)\b")  # how the line that says what failed begins
+_PR_SET_PDEATHSIG = 1
+# Looked up here: between fork and exec as little as possible should happen.
+_prctl = getattr(ctypes.PyDLL(None), "prctl", None) if sys.platform == "linux" else None
+
+
+class Process(Protocol):
+    """A command under way."""
+
+    @property
+    def ended(self) -> bool: ...
+
+    def failure(self) -> str | None:
+        """Why it failed, or None; waits for its end."""
+
+    def interrupt(self) -> None:
+        """Stop it as Ctrl-C does, and wait until it has ended."""
+
+
+class CommandProcess:
+    """`oltr WORDS` in a new process; its stderr is kept, and shown unless others run beside it.
+
+    Ctrl-C in a terminal reaches only us, and is passed on once. If we are killed, it is interrupted (Linux).
+    """
+
+    def __init__(self, words: Sequence[str], side_by_side: int = 1):
+        self.said, self.quiet = "", side_by_side > 1
+        self.process = subprocess.Popen(
+            [*PROGRAM, *words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,  # the report of a single run
+            stderr=subprocess.PIPE,
+            env=_environment(side_by_side),
+            process_group=0,
+            preexec_fn=_end_with(os.getpid()),
+        )
+        assert isinstance(self.process.stderr, BufferedReader)
+        self.reader = threading.Thread(target=self._read, args=(self.process.stderr,), daemon=True)
+        self.reader.start()
+
+    @property
+    def ended(self) -> bool:
+        return self.process.poll() is not None
+
+    def failure(self) -> str | None:
+        code = self.process.wait()
+        self.reader.join(timeout=5)  # a worker that outlives the process may hold the stream open
+        if code and self.quiet and "Traceback" in self.said:
+            console.say(self.said)  # a fault of ours: the reason says what, this says where
+        return failure_reason(code, self.said)
+
+    def interrupt(self) -> None:
+        self.quiet = True
+        while not self.ended:
+            self.process.send_signal(signal.SIGINT)  # finished epochs are kept
+            try:
+                self.process.wait(STOP)
+            except subprocess.TimeoutExpired:
+                continue  # an interrupt inside a callback is lost
+
+    def _read(self, stream: BufferedReader) -> None:
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        while data := stream.read1(65536):
+            text = decoder.decode(data)
+            self.said = (self.said + text)[-KEPT:]
+            if not self.quiet:
+                try:
+                    sys.stderr.write(text)
+                    sys.stderr.flush()
+                except (OSError, ValueError):  # nobody reads ours; the process must not block
+                    self.quiet = True
 
 
 def side_by_side(
-    runs: Iterable[T],
-    at_once: int,
-    job_of: Callable[[T, list[T]], Any],
-    work: Callable[[Any], str | None],
+    items: Iterable[T], jobs: int, start: Callable[[T, list[T]], Process | None]
 ) -> Iterator[tuple[T, str | None]]:
-    """Each run as it ends, with why it failed.
+    """Each item as its process ends, with why it failed; at most `jobs` processes at a time.
 
-    `job_of(run, going)` is what its process is to do, or None while it has to wait for one that is going;
-    `work(job)` does it there and returns why it failed.
+    `start(item, running)` starts a process, or returns None while the item must wait for a running one.
+    However the iteration ends, no process is left.
     """
-    waiting = list(runs)
-    going: dict[Any, tuple[T, Connection]] = {}  # process → its run, and where its answer comes
+    waiting, running = list(items), dict[T, Process]()
     try:
-        while waiting or going:
-            for run in list(waiting):
-                under_way = [other for other, _ in going.values()]
-                if len(going) < at_once and (job := job_of(run, under_way)) is not None:
-                    waiting.remove(run)
-                    process, answer = _start(work, job)
-                    going[process] = run, answer
-            # By its answer, not by its end: with a long one it is stuck until somebody reads.
-            wait([answer for _, answer in going.values()], AGAIN)
-            over = [each for each, (_, answer) in going.items() if answer.poll() or not each.is_alive()]
-            for process in over:
-                run, answer = going.pop(process)
-                yield run, _answer(answer, process)
+        while waiting or running:
+            for item in list(waiting):
+                if len(running) < jobs and (process := start(item, list(running))) is not None:
+                    waiting.remove(item)
+                    running[item] = process
+            ended = [item for item, process in running.items() if process.ended]
+            for item in ended:
+                yield item, running.pop(item).failure()
+            if not ended:
+                time.sleep(POLL)
     finally:
-        for process in going:
-            if process.pid is not None and process.is_alive():
-                os.kill(process.pid, signal.SIGINT)  # as Ctrl-C, so that nothing half-written is left
-        for process in going:
-            process.join()
+        stopping = [threading.Thread(target=process.interrupt, daemon=True) for process in running.values()]
+        for thread in stopping:
+            thread.start()
+        for thread in stopping:
+            thread.join()
 
 
-def _start(work: Callable[[Any], str | None], job: Any) -> tuple[Any, Connection]:
-    ours, theirs = multiprocessing.Pipe(duplex=False)
-    process = multiprocessing.get_context("spawn").Process(target=_alone, args=(work, job, theirs))
-    resource_tracker.ensure_running()  # started with the first process it would undo the next line
-    # Held back until the process is ready for it: a Ctrl-C during its imports would print a traceback.
-    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
-    process.start()
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
-    theirs.close()
-    return process, ours
-
-
-def _alone(work: Callable[[Any], str | None], job: Any, answer: Connection) -> None:
-    """In the new process."""
-    os.setpgrp()  # Ctrl-C in a terminal goes to the starter alone, which passes it on once
-    threading.Thread(target=_end_with_starter, daemon=True).start()
-    # One line for the user, without its place in the code.
-    warnings.formatwarning = lambda message, *_, **__: f"warning: {message}\n"
-    try:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
-        answer.send(work(job))
-    except KeyboardInterrupt:
-        os._exit(130)
-
-
-def _end_with_starter() -> None:
-    starter = multiprocessing.parent_process()
-    if starter is not None:
-        wait([starter.sentinel])
-        os.kill(os.getpid(), signal.SIGINT)
-
-
-def _answer(answer: Connection, process: Any) -> str | None:
-    """What a process sent, or how it ended if it sent nothing; either way it has ended then."""
-    try:
-        if answer.poll():
-            return answer.recv()
-    except (EOFError, OSError):  # it ended before, or amid, its answer
-        pass
-    finally:
-        process.join()
-    code = process.exitcode
-    if code is not None and code < 0:
+def failure_reason(code: int, said: str) -> str | None:
+    """Why a process failed, in one line, by its exit code and stderr; None if it did not."""
+    if code == 0:
+        return None
+    if code < 0:
         return f"its process was ended by {signal.Signals(-code).name}; was there enough memory?"
-    return f"its process ended with exit code {code}"
+    lines = [line for line in _CONTROL.sub("", said).splitlines() if line.strip()]
+    faults = [number for number, line in enumerate(lines) if _FAULT.match(line)]
+    words = " ".join(lines[faults[-1] :] if faults else lines[-3:]).removeprefix("error: ")
+    return one_line(words or f"its process ended with exit code {code}")
+
+
+def _environment(side_by_side: int) -> dict[str, str]:
+    """Ours, with an equal share of the cores, or as wide a terminal as ours; what the user has set stays."""
+    changes = {}
+    if side_by_side > 1:
+        changes["OMP_NUM_THREADS"] = str(max((os.cpu_count() or 1) // side_by_side, 1))
+    elif sys.stderr.isatty():
+        changes |= {"TTY_COMPATIBLE": "1", "COLUMNS": str(shutil.get_terminal_size().columns)}
+    return {**changes, **os.environ}
+
+
+def _end_with(parent: int) -> Callable[[], None]:
+    """What a new process does before its command: it is to be interrupted when `parent` ends."""
+
+    def prepare() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # ignored where we were started by nohup
+        if _prctl is not None:
+            _prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
+            if os.getppid() != parent:
+                os._exit(1)
+
+    return prepare

@@ -1,132 +1,81 @@
-"""A table of the paper, end to end: all its runs, one after the other or side by side."""
+"""A suite end to end: runs trained, rows measured, table and sweep written."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from datetime import timedelta
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-import torch
-
-from oltr.console import Console
-from oltr.data.manifest import Manifest
-from oltr.errors import UserError
-from oltr.runs.train_run import as_packed
-from oltr.suites.job import Job
-from oltr.suites.plan import Run, finished, stage1_givers
-from oltr.suites.processes import side_by_side
-from oltr.suites.rows import Results
-from oltr.suites.suite_file import Suite
-from oltr.suites.train_one import train_one
-from oltr.training.run_folder import RunFolder
+from oltr.console import console
+from oltr.suites.data import Prepared, prepare
+from oltr.suites.files import BARS, table_folder, write_suite
+from oltr.suites.measure import Results, run_facts
+from oltr.suites.plan import Outcome, Plan, SuiteOptions, plan_suite
+from oltr.suites.sweep import FILES, rule_note, sweep_curves, sweep_table, write_sweep
+from oltr.suites.table import suite_table
+from oltr.suites.train import train_runs
 
 
-def check_kept(runs: Sequence[Run], out: Path, manifest: Manifest) -> None:
-    """Refuse a folder that holds something else, or whose runs had other settings or other data."""
-    if out.exists() and not out.is_dir():
-        raise UserError(f"{out} is a file.", try_this="another --out")
-    if (out / "table.md").exists() and not (out / "suite.json").exists():
-        raise UserError(f"{out} holds a table.md that no suite wrote.", try_this="another --out")
-    for run in runs:
-        folder = RunFolder(out / run.name)
-        if (folder.path / "run.yaml").is_file():
-            folder.check_same(as_packed(run.config, manifest), manifest)
-        else:
-            folder.check_free()
+def run_suite(options: SuiteOptions) -> Outcome:
+    """Train what is not finished; write the table after every run, and the sweep at the end."""
+    plan = plan_suite(options)
+    prepared = prepare(plan)
+    facts, done = _facts(plan, prepared), list[Results]()
+    for part, data in prepared.parts:
+        if part.title:
+            console.say(part.title)
+        if finished := sum(map(part.finished, part.runs)):
+            console.say(f"{finished} of {len(part.runs)} runs were finished before")
+        done.append(Results(part, data.manifest))
+        outcome = _write_table(plan, done, facts)
+        for run, failure in train_runs(part, data, options.jobs, options.cpu):
+            done[-1].add(run, failure)
+            outcome = _write_table(plan, done, facts)
+        if part.backbone and done[-1].failed():
+            break  # there is nothing to train on
+    return _write_sweep(plan, done, facts, outcome) if plan.suite.sweep else outcome
 
 
-def run_suite(
-    suite: Suite,
-    runs: Sequence[Run],
-    out: Path,
-    source: str,
-    manifest: Manifest,
-    console: Console,
-    *,
-    root: Path | None = None,
-    jobs: int = 1,
-    cpu: bool = False,
-) -> Iterator[Results]:
-    """Train what is not finished; the results so far, at the beginning and after every run."""
-    results, waiting = Results(suite, runs, out, manifest, console), []
-    for run in runs:
-        if finished(run, out):
-            results.add(run)
-        else:
-            waiting.append(run)
-    waiting.sort(key=lambda run: not _under_way(run, out))  # what was begun is finished first
-    if kept := len(runs) - len(waiting):
-        console.say(f"{kept} of {len(runs)} runs were finished before")
-    yield results
-    clock = _Clock(runs, waiting, out, console)
-
-    def job_of(run: Run, going: list[Run]) -> Job | None:
-        giver = _giver(run, runs, out)
-        if giver is None and not _under_way(run, out) and any(_same_stage1(run, other) for other in going):
-            return None  # its stage 1 is being trained
-        clock.started(run, giver)
-        stage1_from = None if giver is None else out / giver.name
-        return Job(run.config, source, root, out / run.name, stage1_from, cpu, jobs)
-
-    # A GPU that one run leaves in a bad state would be lost to the others of its process.
-    apart = jobs > 1 or (torch.cuda.is_available() and not cpu)
-    ended: Iterator[tuple[Run, str | None]]
-    if apart:
-        ended = side_by_side(waiting, jobs, job_of, train_one)
-    else:
-        ended = ((run, train_one(job)) for run in waiting if (job := job_of(run, [])) is not None)
-    for run, why in ended:
-        if why is None:
-            results.add(run)
-        else:
-            results.fail(run, why)
-        clock.ended(run, why)
-        yield results
+def _facts(plan: Plan, prepared: Prepared) -> dict[str, Any]:
+    """What was asked for, on which data, and what to know when reading the table."""
+    suite, epochs, changes = plan.suite, plan.options.epochs, plan.options.changes
+    notes = [*suite.notes, f"Recipe {suite.recipe}."]
+    if epochs:
+        notes.append(f"A quick look: --epochs {' '.join(map(str, epochs))} instead of the recipe's.")
+    if changes:
+        notes.append(f"Changed in every run: {', '.join(changes)}.")
+    source, manifest, _ = prepared.whole
+    return {
+        "suite": suite.name,
+        "recipe": suite.recipe,
+        "epochs": list(epochs),
+        "changes": list(changes),
+        "date": time.strftime("%Y-%m-%d"),
+        "source": source,
+        "data": {"fingerprint": manifest.fingerprint(), "images": manifest.sizes()},
+        "notes": [*notes, *prepared.notes, *([plan.warning] if plan.warning else [])],
+        **prepared.facts,
+    }
 
 
-def _same_stage1(one: Run, other: Run) -> bool:
-    return one.first_stage is not None and one.first_stage == other.first_stage
+def _write_table(plan: Plan, done: Sequence[Results], facts: Mapping[str, Any]) -> Outcome:
+    """The table's files, with all rows so far."""
+    rows, columns = [row for results in done for row in results.rows], plan.suite.columns
+    table = suite_table(plan.title, rows, columns, facts["notes"])
+    into = table_folder(plan.out, plan.suite.name)
+    values = write_suite(into, table, rows, columns, {**facts, **run_facts(done, plan.out)})
+    drawn = [name for name in BARS if (into / name).is_file()]
+    files = ", ".join([str(into / "table.md"), "table.csv", "suite.json", *drawn])
+    return Outcome(table.text(), values, files, [line for results in done for line in results.failed()])
 
 
-def _under_way(run: Run, out: Path) -> bool:
-    """Whether there is an epoch to go on from."""
-    return RunFolder(out / run.name).last.is_file()
-
-
-def _giver(run: Run, runs: Sequence[Run], out: Path) -> Run | None:
-    """A run whose finished stage 1 can be taken; none for a run that is under way, which needs it no more."""
-    if _under_way(run, out):
-        return None
-    others = (other for other in runs if other is not run and _same_stage1(run, other))
-    return next((other for other in others if RunFolder(out / other.name).stage_weights(1).is_file()), None)
-
-
-class _Clock:
-    """Says which run began and ended, and how long the rest will take."""
-
-    def __init__(self, runs: Sequence[Run], waiting: Sequence[Run], out: Path, console: Console):
-        givers = stage1_givers(runs, out)
-        self.runs, self.console, self.began = list(runs), console, time.monotonic()
-        # In epochs; the start and the evaluation of a run count as one.
-        self.cost = {
-            run: 1 + run.epochs - (givers[run] is not run) * run.config.stage1.epochs for run in waiting
-        }
-        self.left, self.done = sum(self.cost.values()), 0
-
-    def started(self, run: Run, giver: Run | None) -> None:
-        shared = f", stage 1 from {giver.name}" if giver is not None else ""
-        self.console.say(f"{self._place(run)}: {run.words}{shared}")
-
-    def ended(self, run: Run, why: str | None) -> None:
-        self.left -= self.cost[run]
-        self.done += self.cost[run]
-        spent = time.monotonic() - self.began
-        rest = timedelta(seconds=round(spent / self.done * self.left))
-        after = f"; about {rest} left" if self.left else ""
-        (self.console.say if why is None else self.console.warn)(
-            f"{self._place(run)}: {run.words}, {'finished' if why is None else f'failed: {why}'}{after}"
-        )
-
-    def _place(self, run: Run) -> str:
-        return f"run {self.runs.index(run) + 1} of {len(self.runs)}"
+def _write_sweep(plan: Plan, done: Sequence[Results], facts: Mapping[str, Any], outcome: Outcome) -> Outcome:
+    """The sweep's files beside those of the table, if any row has a curve."""
+    if not (curves := sweep_curves(plan.suite, done)):
+        return outcome
+    notes = [*rule_note(plan.suite), *facts["notes"]]
+    facts = {**facts, **run_facts(done, plan.out), "notes": notes}
+    table = sweep_table(plan.title, str(plan.suite.sweep), curves, notes)
+    into = table_folder(plan.out, plan.suite.name)
+    values = write_sweep(into, table, str(plan.suite.sweep), curves, facts)
+    return Outcome(table.text(), values, ", ".join([outcome.files, *FILES]), outcome.failed)

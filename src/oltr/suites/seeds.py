@@ -1,4 +1,4 @@
-"""One row of a table over several seeds: mean, deviation, and the distance to what others published."""
+"""One row of a table over several seeds: mean, deviation, and the difference to the published value."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from oltr.runs.report import Report
+
+LETTERS = 400  # of a failure; some name every file
 
 
 @dataclass
@@ -39,11 +41,16 @@ class SeedRow:
         return statistics.stdev(values) if len(values) > 1 else None
 
     def published_value(self, column: str) -> float | None:
-        """What others found."""
         part, _, key = column.partition(".")
         return (self.published.get(part) or {}).get(key)
 
     def difference(self, column: str) -> float | None:
-        """Our mean minus the published number."""
+        """Our mean minus the published value."""
         ours, theirs = self.mean(column), self.published_value(column)
         return None if ours is None or theirs is None else ours - theirs
+
+
+def one_line(text: str) -> str:
+    """A failure as a note under the table has it."""
+    text = " ".join(text.split())
+    return text if len(text) <= LETTERS else f"{text[: LETTERS - 1]}…"

@@ -1,4 +1,4 @@
-"""Suites: tables of the paper as files, which say what is run and how each row is measured."""
+"""Suites: tables of the paper as files, which name the runs and how each row is measured."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class SuiteRow:
-    """A row of the table: a run (method and changes) and how its unknown images are told."""
+    """A row of the table: a run (method and changes) and its rejection rule, the run's own unless given."""
 
     method: str
     label: str = ""  # the method and its score, unless given
     changes: tuple[str, ...] = ()  # as in `oltr train --set`
-    score: str | None = None  # the method's own unless given
+    score: str | None = None
     threshold: float | None = None
     unknown_rate: float | None = None
-    tune: Literal["open"] | None = None  # the score's own numbers are chosen on open images, as ODIN's were
-    expect: str | None = None  # the published row beside it; the method's own if nothing above is given
+    tune: Literal["open"] | None = None  # choose the score's own numbers on open images, as for ODIN
+    expect: str | None = None  # the published row beside it; the method's unless the row changes something
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Suite:
     recipe: str
     rows: tuple[SuiteRow, ...]
     name: str = ""
-    source: str | None = None  # the commands that make the data; glyphs without are drawn on the spot
+    source: str | None = None  # the commands that make the data; without it, glyphs are drawn
     columns: tuple[str, ...] = PAPER_COLUMNS
     unknown_rate: float | None = None  # of rows that have neither a rate nor a threshold
     notes: tuple[str, ...] = ()  # what to know when reading the table
@@ -86,7 +86,7 @@ def load_suite(name: str) -> Suite:
     return dataclasses.replace(suite, rows=rows)
 
 
-def chosen_rows(suite: Suite, names: Iterable[str]) -> Suite:
+def select_rows(suite: Suite, names: Iterable[str]) -> Suite:
     """The suite with the rows of these methods, or with these labels, alone; all without names."""
     names, known = list(names), {*(row.method for row in suite.rows), *(row.label for row in suite.rows)}
     for name in names:

@@ -12,9 +12,8 @@ from oltr.data.manifest import Manifest
 from oltr.data.pack import open_pack, write_pack_from
 from oltr.data.sources import read_source
 from oltr.errors import UserError
-from oltr.suites.plan_longtail import plan_longtail
+from oltr.suites.longtail import longtail_sets, plan_longtail, save_set
 from oltr.suites.suite_file import load_suite
-from oltr.suites.sweep_data import kept_set, longtail_sets
 
 ALPHAS = (1.0, 6.0)
 
@@ -69,23 +68,23 @@ def test_counts_never_shrink_as_alpha_grows():
 
 def test_a_set_is_kept_with_its_pixels_and_not_written_twice(full, tmp_path):
     drawn = longtail_sets(full.manifest, ALPHAS)[1.0]
-    path = kept_set(full.manifest, drawn, tmp_path)
+    path = save_set(full.manifest, drawn, tmp_path)
     pack = open_pack(path)
     assert pack.manifest.fingerprint() == drawn.fingerprint()
     where = {name: row for row, name in enumerate(full.manifest.table["path"])}
     for row, name in enumerate(pack.manifest.table["path"]):
         np.testing.assert_array_equal(pack.images[row], full.images[where[name]])
     before = (tmp_path / "images.pack").stat().st_mtime_ns
-    assert kept_set(full.manifest, drawn, tmp_path) == path
+    assert save_set(full.manifest, drawn, tmp_path) == path
     assert (tmp_path / "images.pack").stat().st_mtime_ns == before
     with pytest.raises(UserError, match="drawn from other data"):
-        kept_set(full.manifest, longtail_sets(full.manifest, ALPHAS)[6.0], tmp_path)
+        save_set(full.manifest, longtail_sets(full.manifest, ALPHAS)[6.0], tmp_path)
 
 
 def test_files_are_kept_as_a_manifest_that_finds_them(full, tmp_path):
     loose = Manifest.build(full.manifest.table, tmp_path / "images")
     drawn = longtail_sets(loose, ALPHAS)[1.0]
-    kept = read_source(kept_set(loose, drawn, tmp_path / "out"))
+    kept = read_source(save_set(loose, drawn, tmp_path / "out"))
     assert kept.fingerprint() == drawn.fingerprint() and kept.root == tmp_path / "images"
 
 
@@ -93,6 +92,7 @@ def test_one_backbone_for_each_seed_and_frozen_runs_on_it(tmp_path):
     changes = ("backbone=test_resnet", "weights=pretrained")
     parts = plan_longtail(load_suite("sweep-longtail"), 2, (), changes, tmp_path)
     assert [part.alpha for part in parts] == [6, 1, 2, 4, 6]
+    assert [part.backbone for part in parts] == [True, False, False, False, False]
     backbone, *swept = parts
     assert [run.name for run in backbone.runs] == ["plain-0", "plain-1"]
     for run in backbone.runs:
@@ -100,7 +100,7 @@ def test_one_backbone_for_each_seed_and_frozen_runs_on_it(tmp_path):
         assert config.weights == "pretrained" and config.stage2 is None and not config.stage1.frozen
     for part in swept:
         assert [run.name for run in part.runs] == ["plain-0", "oltr-0", "plain-1", "oltr-1"]
-        assert part.runs[0].first_stage == part.runs[1].first_stage != part.runs[2].first_stage
+        assert part.runs[0].stage1_key == part.runs[1].stage1_key != part.runs[2].stage1_key
         for run in part.runs:
             model = tmp_path / "backbone" / f"plain-{run.config.seed}" / "model.safetensors"
             assert run.config.weights == str(model)

@@ -7,8 +7,7 @@ import json
 import numpy as np
 
 from oltr.figures.sweep_curves import Curve
-from oltr.suites.sweep_files import sweep_csv, write_sweep
-from oltr.suites.sweep_table import LINES, sweep_table
+from oltr.suites.sweep import LINES, sweep_csv, sweep_table, write_sweep
 
 AT = np.array([1.0, 2.5])
 CURVES = [

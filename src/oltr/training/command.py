@@ -1,0 +1,64 @@
+"""The `oltr train` command that leads to a given configuration."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from oltr.config import RunConfig
+from oltr.training.configure import configure, recipe_config
+from oltr.training.run_folder import plain_values
+
+_GIVEN = ("method", "recipe", "seed")  # by options that are always there
+_OPTIONS = ("backbone", "weights")  # by options where they differ from the recipe
+
+
+def train_command(
+    config: RunConfig, source: str, *, root: str | Path | None = None, out: str | Path | None = None
+) -> tuple[list[str], bool]:
+    """The words of `oltr train` after `oltr`, and whether they lead to exactly this configuration.
+
+    They do not if the recipe has gained settings since that the configuration lacks.
+    """
+    usual = recipe_config(config.recipe, config.method)
+    base, wanted = (plain_values(dataclasses.asdict(each)) for each in (usual, config))
+    words = ["train", source, *(() if root is None else ("--root", str(root)))]
+    words += ["--recipe", config.recipe, "--method", config.method, "--seed", str(config.seed)]
+    options = {name: wanted[name] for name in _OPTIONS if wanted[name] not in (None, base[name])}
+    for name, value in options.items():
+        words += [f"--{name}", str(value)]
+    rest = {key: value for key, value in wanted.items() if key not in (*_GIVEN, *options)}
+    changes = settings_changed(base, rest)
+    for change in changes:
+        words += ["--set", change]
+    words += [] if out is None else ["--out", str(out)]
+    # The file of weights may not be there yet, or no longer.
+    again = configure(
+        config.recipe, config.method, backbone=config.backbone, seed=config.seed, changes=changes
+    )
+    return words, dataclasses.replace(again, weights=config.weights) == config
+
+
+def settings_changed(base: Mapping[str, Any], wanted: Mapping[str, Any], place: str = "") -> list[str]:
+    """What leads from one configuration to another, as NAME=VALUE of `--set`.
+
+    >>> settings_changed({"seed": 0, "stage1": {"lr": 0.1}}, {"seed": 0, "stage1": {"lr": 1e-05}})
+    ['stage1.lr=1.0e-05']
+    """
+    changes = []
+    for key, value in wanted.items():
+        before = base.get(key)
+        if isinstance(value, Mapping) and isinstance(before, Mapping) and key != "lr_milestones":
+            changes += settings_changed(before, value, f"{place}{key}.")
+        elif value != before:
+            changes.append(f"{place}{key}={_as_yaml(value)}")
+    return changes
+
+
+def _as_yaml(value: Any) -> str:
+    text = yaml.safe_dump(value, sort_keys=False, allow_unicode=True, default_flow_style=True, width=10**6)
+    return text.strip().removesuffix("...").strip()  # the mark after a bare value
