@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import yaml
 
 from oltr.errors import UserError
-from oltr.recipes import merge
 from oltr.report.page.runs import MeasuredRun
 from oltr.runs.rule import decision_of
 from oltr.runs.trained_run import TrainedRun
-from oltr.training.configure import parse_change, recipe_config
-from oltr.training.run_folder import plain_values
+from oltr.training.command import train_command
 from oltr.wording import count
-
-_OPTIONS = ("backbone", "weights", "seed")  # of `oltr train`; other settings are given with --set
-_NAMES = ("method", "recipe")
 
 
 @dataclass(frozen=True)
@@ -38,54 +33,19 @@ def origin(measured: MeasuredRun) -> Origin:
     """What run.yaml tells, and how to do it again."""
     run, note = measured.run, ""
     try:
-        words, exact = _train_words(run)
+        config = dataclasses.replace(
+            run.config, shots=run.facts["config"]["shots"], decision=decision_of(run)
+        )
+        source, root = str(run.facts.get("source") or "SOURCE"), run.facts.get("root")
+        words, exact = train_command(config, source, root=root, out=_again(run))
     except UserError as problem:  # e.g. a recipe file that is gone
         words, exact = [], False
         note = f"{problem.what} "
     if not exact:
         note += "The recipe has changed since: only the configuration below is exact."
-    commands = [_command(words)] if words else []
+    commands = [_command(["oltr", *words])] if words else []
     commands.append(_command(_evaluate_words(run)))
     return Origin(run.name, tuple(commands), _facts(measured), _yaml(run.facts["config"], flow=None), note)
-
-
-def settings_changed(base: Mapping[str, Any], run: Mapping[str, Any], place: str = "") -> list[str]:
-    """What must be set to come from one configuration to the other, as NAME=VALUE of `--set`.
-
-    >>> settings_changed({"seed": 0, "stage1": {"lr": 0.1}}, {"seed": 0, "stage1": {"lr": 1e-05}})
-    ['stage1.lr=1.0e-05']
-    """
-    changes = []
-    for key, value in run.items():
-        before = base.get(key)
-        if isinstance(value, Mapping) and isinstance(before, Mapping) and key != "lr_milestones":
-            changes += settings_changed(before, value, f"{place}{key}.")
-        elif value != before:
-            changes.append(f"{place}{key}={_yaml(value, flow=True)}")
-    return changes
-
-
-def _train_words(run: TrainedRun) -> tuple[list[str], bool]:
-    """The words of `oltr train`, and whether they give the run's configuration again."""
-    config = dataclasses.replace(run.config, shots=run.facts["config"]["shots"], decision=decision_of(run))
-    usual = recipe_config(config.recipe, config.method)
-    base, wanted = (plain_values(dataclasses.asdict(each)) for each in (usual, config))
-    words = ["oltr", "train", str(run.facts.get("source") or "SOURCE")]
-    if run.facts.get("root"):
-        words += ["--root", str(run.facts["root"])]
-    words += ["--recipe", config.recipe, "--method", config.method]
-    changed: dict[str, Any] = {}
-    for name in _OPTIONS:
-        if wanted[name] != base[name] and wanted[name] is not None:
-            words += [f"--{name}", str(wanted[name])]
-            changed[name] = wanted[name]
-    listed = (*_OPTIONS, *_NAMES)
-    rest = {key: value for key, value in wanted.items() if key not in listed}
-    for change in settings_changed(base, rest):
-        words += ["--set", change]
-        changed = merge(changed, parse_change(change))
-    words += ["--out", _again(run)]
-    return words, recipe_config(config.recipe, config.method, changed) == config
 
 
 def _evaluate_words(run: TrainedRun) -> list[str]:
