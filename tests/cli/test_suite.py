@@ -6,6 +6,9 @@ import json
 
 import pytest
 
+from oltr.suites import processes, train
+from tests.helpers import pretended
+from tests.helpers.tiny import SMALL_STEPS
 from tests.helpers.training import stop_at
 
 ROWS = """
@@ -19,8 +22,14 @@ rows:
 """
 BROKEN = "  - {method: plain, label: broken, changes: [stage2.lr=1e30, stage2.classifier_lr=1e30]}\n"
 QUICK = ["--epochs", "1", "1", "--cpu"]
-for change in ("backbone=test_resnet", "stage1.batch_size=8", "stage2.batch_size=8"):
+for change in ("backbone=test_resnet", "stage1.batch_size=8", "stage2.batch_size=8", *SMALL_STEPS):
     QUICK += ["--set", change]
+
+
+@pytest.fixture(autouse=True)
+def here(monkeypatch):
+    """`oltr train` in this process."""
+    monkeypatch.setattr(train, "CommandProcess", pretended.Here)
 
 
 @pytest.fixture
@@ -65,6 +74,22 @@ def test_a_failing_run_ends_with_exit_code_1_and_a_list(oltr, pack, tiny, tmp_pa
     assert "warning: failed: broken, seed 0" in said.err
     assert "\nplain " in said.out and "class-aware" not in said.out
     assert "broken (failed)" in (tmp_path / "out" / "table.md").read_text()
+
+
+def test_runs_are_processes_of_their_own(oltr, pack, tiny, tmp_path, monkeypatch):
+    monkeypatch.setattr(train, "CommandProcess", processes.CommandProcess)
+    tiny.write_text(ROWS.replace("  - {method: class-aware}\n", BROKEN))
+    words = ("suite", tiny, "--source", pack, *QUICK, "--methods", "plain")
+    said = oltr(*words, "--out", tmp_path / "out")
+    assert said.code == 1 and said.out.startswith("tiny: tiny\n") and said.out.count("Percent") == 1
+    assert "stage 1: 1 epoch of" in said.err and "run 2 of 2: plain + stage2.lr=1e30" in said.err
+    assert "broken, seed 0, failed: The loss turned NaN or infinite in stage 2" in said.out
+    held = json.loads((tmp_path / "out" / "suite.json").read_text())
+    monkeypatch.setattr(train, "CommandProcess", pretended.Here)
+    assert oltr(*words, "--out", tmp_path / "here").code == 1
+    again = json.loads((tmp_path / "here" / "suite.json").read_text())
+    for part in ("closed", "open"):
+        assert held["rows"][0]["seeds"]["0"][part] == again["rows"][0]["seeds"]["0"][part]
 
 
 def test_ctrl_c_keeps_the_table_so_far(oltr, pack, tiny, tmp_path, monkeypatch):

@@ -12,14 +12,13 @@ from oltr.data.curate import glyphs
 from oltr.data.curate.glyphs import make_glyphs
 from oltr.data.manifest import Manifest
 from oltr.data.pack import write_pack_from
-from oltr.runs.evaluate_run import cached_outputs, make_report
-from oltr.suites import run_suite as engine_suite
+from oltr.runs.trained_run import TrainedRun
+from oltr.suites import train
 from oltr.training.run_folder import RunFolder
 from tests.cli.test_suite import QUICK
-from tests.helpers.tiny import SMALL_STEPS
+from tests.helpers import pretended
 from tests.helpers.training import stop_at
 
-STEPS = [word for change in SMALL_STEPS for word in ("--set", change)]
 FILES = {
     "table.md",
     "table.csv",
@@ -58,8 +57,10 @@ def thresholds(pack, tmp_path_factory):
     from oltr.cli.main import _guarded
 
     out = tmp_path_factory.mktemp("sweep") / "out"
-    words = ["suite", "sweep-threshold", "--source", pack, *QUICK, *STEPS, "--seeds", 2, "--out", out]
-    assert _guarded([str(word) for word in words]) == 0
+    words = ["suite", "sweep-threshold", "--source", pack, *QUICK, "--seeds", 2, "--out", out]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(train, "CommandProcess", pretended.Here)
+        assert _guarded([str(word) for word in words]) == 0
     return out, [str(word) for word in words]
 
 
@@ -71,10 +72,9 @@ def test_thresholds_are_those_of_reports(thresholds):
     for (label, measure), curve in found.items():
         assert len(curve["at"]) == 101 and list(curve["seeds"]) == ["0", "1"]
         for seed, values in curve["seeds"].items():
-            folder = RunFolder(out / f"{label}-{seed}")
-            outputs = cached_outputs(folder)
+            run = TrainedRun(out / f"{label}-{seed}")
             for place in (0, 17, 30, 64):
-                report = make_report(folder, outputs, threshold=place / 100)
+                report = run.under(run.other_rule("softmax", threshold=place / 100)).measure()
                 assert values[place] == pytest.approx(report["open"][measure])
         assert curve["mean"][30] == pytest.approx(sum(v[30] for v in curve["seeds"].values()) / 2)
     with (out / "sweep.csv").open() as file:
@@ -85,7 +85,7 @@ def test_thresholds_are_those_of_reports(thresholds):
 
 def test_finished_runs_serve_other_sweeps_and_keep_the_table(oltr, thresholds, monkeypatch):
     out, words = thresholds
-    monkeypatch.setattr(engine_suite, "train_one", lambda job: pytest.fail("trained again"))
+    monkeypatch.setattr(train, "CommandProcess", pretended.never)
     table = (out / "table.md").read_bytes()
     again = oltr(*words)
     assert again.code == 0 and "6 of 6 runs were finished before" in again.err
@@ -99,14 +99,13 @@ def test_finished_runs_serve_other_sweeps_and_keep_the_table(oltr, thresholds, m
     assert held["suite"] == "sweep-open" and held["versions"]["torch"] and len(held["runs"]) == 6
     assert "calls at most 5.0 % of the known" in (out / "sweep-open" / "sweep.md").read_text()
     for (label, measure), curve in curves(out / "sweep-open").items():
-        folder = RunFolder(out / f"{label}-1")
-        report = make_report(folder, cached_outputs(folder), unknown_rate=0.05)
+        report = TrainedRun(out / f"{label}-1").measure()  # at the rate of 5 %, as in the sweep
         assert curve["seeds"]["1"][-1] == pytest.approx(report["open"][measure])
 
 
 def test_the_imbalance(oltr, tmp_path, monkeypatch):
     out, source = tmp_path / "out", drawn(tmp_path / "data")
-    words = ["suite", "sweep-longtail", "--source", source, *QUICK, *STEPS, "--alphas", 4, 1, "--out", out]
+    words = ["suite", "sweep-longtail", "--source", source, *QUICK, "--alphas", 4, 1, "--out", out]
     stop_at(monkeypatch, 22)  # in the first run on the backbone
     assert oltr(*words).code == 130
     kept = RunFolder(out / "backbone" / "plain-0")
@@ -121,10 +120,9 @@ def test_the_imbalance(oltr, tmp_path, monkeypatch):
     for (label, measure), curve in found.items():
         assert curve["at"] == [1.0, 4.0]
         for alpha, value in zip(("1", "4"), curve["mean"], strict=True):
-            folder = RunFolder(out / f"alpha-{alpha}" / f"{label}-0")
-            report = make_report(folder, cached_outputs(folder), unknown_rate=0.05)
-            assert value == pytest.approx(report["open"][measure])
-            weights = load_file(folder.model)
+            run = TrainedRun(out / f"alpha-{alpha}" / f"{label}-0")
+            assert value == pytest.approx(run.measure()["open"][measure])
+            weights = load_file(run.folder.model)
             shared = [name for name in backbone if name.startswith("backbone.")]
             assert shared and all((weights[name] == backbone[name]).all() for name in shared)
     held = json.loads((out / "suite.json").read_text())
@@ -133,7 +131,7 @@ def test_the_imbalance(oltr, tmp_path, monkeypatch):
     assert "| oltr, α = 4 |" in (out / "table.md").read_text()
 
     times = {path: path.stat().st_mtime_ns for path in out.glob("*/*/model.safetensors")}
-    monkeypatch.setattr(engine_suite, "train_one", lambda job: pytest.fail("trained again"))
+    monkeypatch.setattr(train, "CommandProcess", pretended.never)
     assert oltr(*words).code == 0
     assert len(times) == 5 and all(path.stat().st_mtime_ns == time for path, time in times.items())
     other = drawn(tmp_path / "other", seed=1)
@@ -150,7 +148,6 @@ def test_glyphs_are_drawn_in_equal_numbers(oltr, tmp_path, monkeypatch):
         "suite",
         "sweep-longtail",
         *QUICK,
-        *STEPS,
         "--alphas",
         2,
         "--methods",
@@ -164,7 +161,7 @@ def test_glyphs_are_drawn_in_equal_numbers(oltr, tmp_path, monkeypatch):
 
 
 def test_a_backbone_that_fails_ends_the_sweep(oltr, tmp_path, monkeypatch):
-    monkeypatch.setattr(engine_suite, "train_one", lambda job: "no power")
+    monkeypatch.setattr(train, "CommandProcess", pretended.failing("no power"))
     out = tmp_path / "out"
     said = oltr("suite", "sweep-longtail", "--source", drawn(tmp_path / "data"), *QUICK, "--out", out)
     assert said.code == 1 and said.err.count("no power") == 2 and not (out / "sweep.json").exists()
@@ -172,14 +169,14 @@ def test_a_backbone_that_fails_ends_the_sweep(oltr, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", ["sweep-threshold", "sweep-open", "sweep-longtail"])
 def test_without_open_images_nothing_is_trained(oltr, tmp_path, monkeypatch, name):
-    monkeypatch.setattr(engine_suite, "train_one", lambda job: pytest.fail("trained"))
+    monkeypatch.setattr(train, "CommandProcess", pretended.never)
     source = drawn(tmp_path / "data", open_classes=0)
     oltr("suite", name, "--source", source, *QUICK, "--out", tmp_path / "out").refused("no open images")
     assert not (tmp_path / "out").exists()
 
 
 def test_without_validation_images_no_threshold_can_be_chosen(oltr, tmp_path, monkeypatch):
-    monkeypatch.setattr(engine_suite, "train_one", lambda job: pytest.fail("trained"))
+    monkeypatch.setattr(train, "CommandProcess", pretended.never)
     # All that a class has is learned from: the largest α leaves nothing over.
     source = drawn(tmp_path / "data", val_per_class=0, largest=5, smallest=5)
     said = oltr("suite", "sweep-longtail", "--source", source, *QUICK, "--out", tmp_path / "out")
