@@ -34,6 +34,12 @@ FILES = {
 FEW = {"known": 6, "open_classes": 2, "val_per_class": 3, "test_per_class": 4, "open_per_class": 6}
 
 
+@pytest.fixture(autouse=True)
+def here(monkeypatch):
+    """`oltr train` in this process."""
+    monkeypatch.setattr(train, "CommandProcess", pretended.Here)
+
+
 def drawn(folder, **more):
     """Six known characters of 20 training images each, as a pack."""
     made = make_glyphs(**{**FEW, "largest": 20, "smallest": 20, **more})

@@ -20,6 +20,7 @@ from oltr.suites.suite_file import Suite, SuiteRow
 from oltr.training.build import build_method
 from oltr.training.configure import configure
 from oltr.training.limits import check_limits
+from oltr.training.resume import STAGE1_SETTINGS
 from oltr.training.run_folder import RunFolder
 
 
@@ -50,8 +51,6 @@ class Run:
     @cached_property
     def stage1_key(self) -> str | None:
         """Equal for runs whose stage 1 leads to the same weights; None if there is no stage 1 to share."""
-        from oltr.training.resume import STAGE1_SETTINGS
-
         if not self.config.stage1.epochs:
             return None
         kind = build_method(self.config, torch.tensor([2, 1])).first_stage  # whatever the class counts are
