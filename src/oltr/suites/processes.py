@@ -73,12 +73,16 @@ class CommandProcess:
     def failure(self) -> str | None:
         code = self.process.wait()
         self.reader.join(timeout=5)  # a worker that outlives the process may hold the stream open
-        if code and self.quiet and "Traceback" in self.said:
+        if not self.quiet:
+            _clear_bar()
+        elif code and "Traceback" in self.said:
             console.say(self.said)  # a fault of ours: the reason says what, this says where
         return failure_reason(code, self.said)
 
     def interrupt(self) -> None:
-        self.quiet = True
+        shown, self.quiet = not self.quiet, True  # our own message is enough
+        if shown:
+            _clear_bar()
         while not self.ended:
             self.process.send_signal(signal.SIGINT)  # finished epochs are kept
             try:
@@ -137,6 +141,12 @@ def failure_reason(code: int, said: str) -> str | None:
     faults = [number for number, line in enumerate(lines) if _FAULT.match(line)]
     words = " ".join(lines[faults[-1] :] if faults else lines[-3:]).removeprefix("error: ")
     return one_line(words or f"its process ended with exit code {code}")
+
+
+def _clear_bar() -> None:
+    """Erase a progress bar that was cut off, and show the cursor that it had hidden."""
+    if sys.stderr.isatty():
+        sys.stderr.write("\r\x1b[2K\x1b[?25h")
 
 
 def _environment(side_by_side: int) -> dict[str, str]:
