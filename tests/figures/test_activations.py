@@ -6,11 +6,11 @@ import pytest
 import torch
 
 from oltr.errors import UserError
-from oltr.runs.explain.activations import activations
 from oltr.nn.backbone import Backbone
 from oltr.nn.direct_feature import DirectFeature
 from oltr.nn.heads import LinearHead
 from oltr.nn.network import Network, build_attention
+from oltr.runs.explain.activations import activations
 
 VIEWS = torch.randn(23, 3, 64, 64, generator=torch.Generator().manual_seed(1))
 

@@ -9,13 +9,13 @@ import pytest
 import torch
 
 from oltr.errors import UserError
-from oltr.runs.explain.attention_maps import attention_maps
 from oltr.figures.attention_overlay import attention_figure
 from oltr.nn.attention import by_position
 from oltr.nn.backbone import Backbone
 from oltr.nn.direct_feature import DirectFeature
 from oltr.nn.heads import LinearHead
 from oltr.nn.network import Network, build_attention
+from oltr.runs.explain.attention_maps import attention_maps
 
 
 def network(kind: str, stage: int = -1, form: str = "pointwise") -> Network:

@@ -6,15 +6,15 @@ from collections import Counter
 
 import pytest
 import torch
-
-from oltr.errors import UserError
-from oltr.runs.decisions import decide
 from oltr.figures.mistakes import (
     confident_mistakes,
     confused_pairs,
     open_taken_for_tail,
     tail_taken_for_open,
 )
+
+from oltr.errors import UserError
+from oltr.runs.decisions import decide
 from oltr.runs.outputs import Outputs
 from tests.helpers.separable import outputs, separable, strangers
 

@@ -9,6 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from oltr.report.model_figures import activation_averages_of, attention_of, infused_of, method_of
+from oltr.report.run_network import RunNetwork
+from oltr.runs.run_outputs import load_network
+from oltr.runs.views import all_pictures, chosen_images
 from PIL import Image
 
 from oltr.console import Console
@@ -16,16 +20,12 @@ from oltr.data.images import read_image
 from oltr.data.pack import open_pack
 from oltr.data.sources import read_source
 from oltr.errors import UserError
-from oltr.runs.explain.explanation import Missing
 from oltr.figures.explanation_figure import explanation_figure
 from oltr.report import run_network
 from oltr.runs.explain.explain import explain
-from oltr.report.model_figures import activation_averages_of, attention_of, infused_of, method_of
-from oltr.report.run_network import RunNetwork
+from oltr.runs.explain.explanation import Missing
 from oltr.runs.explain.training_sample import training_sample
-from oltr.runs.run_outputs import load_network
 from oltr.runs.train_run import train_run
-from oltr.runs.views import all_pictures, chosen_images
 from oltr.training.options import FitOptions
 from oltr.training.run_folder import RunFolder
 from tests.helpers.pictures import class_folders

@@ -12,10 +12,10 @@ from xml.etree import ElementTree
 
 import pytest
 import torch
+from oltr.report.page.load import load_page_runs
 
 from oltr.console import Console
 from oltr.errors import UserError
-from oltr.report.page.load import load_page_runs
 from oltr.report.page.write import write_page
 from oltr.runs.outputs import Outputs
 from oltr.runs.report import Report

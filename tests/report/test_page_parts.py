@@ -7,13 +7,13 @@ import io
 
 import numpy as np
 import pytest
+from oltr.report.page.load import load_page_runs
+from oltr.report.page.own_images import OwnImages
 from PIL import Image
 
 from oltr.console import Console
 from oltr.data.pack import open_pack
 from oltr.report.page import classes
-from oltr.report.page.load import load_page_runs
-from oltr.report.page.own_images import OwnImages
 from oltr.report.page.worst import worst_images
 from oltr.runs.outputs import Outputs
 from tests.report.made_run import NAMES, made_pack, made_run

@@ -7,14 +7,14 @@ import shlex
 import pytest
 import torch
 import yaml
+from oltr.report.page.load import load_page_runs
 
 from oltr.config import RunConfig
 from oltr.console import Console
 from oltr.data.pack import open_pack
-from oltr.report.page.load import load_page_runs
 from oltr.report.page.repeat import origin
-from oltr.runs.tables import comparison
 from oltr.runs.report import Report
+from oltr.runs.tables import comparison
 from oltr.training.configure import configure
 from oltr.training.run_folder import RunFolder
 from tests.report.made_run import made_pack, made_run

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-
-from oltr.errors import UserError
-from oltr.openset import SCORES
 from oltr.report.loaded_run import LoadedRun
 from oltr.report.page.caught import Caught, report_rule, validation_rule
 from oltr.report.page.load import PageRun
+
+from oltr.errors import UserError
+from oltr.openset import SCORES
 from oltr.report.page.verdict import near_chance, verdict
 from oltr.runs.evaluate import evaluate
 from oltr.runs.outputs import Outputs

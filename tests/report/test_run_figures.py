@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import torch
 from matplotlib.figure import Figure
+from oltr.report.loaded_run import LoadedRun
 
 from oltr.errors import UserError
 from oltr.openset import SCORES
 from oltr.report import run_figures
-from oltr.report.loaded_run import LoadedRun
 from oltr.runs.outputs import Outputs
 from oltr.training.run_folder import RunFolder
 from tests.figures.few_outputs import COUNTS, splits
