@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
 
+import oltr.figures
 from oltr.figures.figure import BEYOND, all_figures
+from tests.figures.few_outputs import MadeUpRun, as_png, splits
 
 DOCS = Path(__file__).parents[2] / "docs"
 FIGURES = all_figures()
@@ -61,3 +64,16 @@ def test_the_page_of_figures_is_up_to_date(figure):
     row = f"| `{figure.name}` | {figure.title} | {figure.paper} | {figure.needs} | `{figure.made_by}` |"
     page = (DOCS / "figures.md").read_text(encoding="utf-8")
     assert row in page.splitlines(), "python benchmarks/render.py"
+
+
+def test_the_documented_figure_takes_one_new_file(tmp_path, monkeypatch):
+    examples = re.findall(r"```python\n(.*?)```", (DOCS / "figures.md").read_text(encoding="utf-8"), re.S)
+    (tmp_path / "lengths.py").write_text(examples[-1], encoding="utf-8")
+    monkeypatch.setattr(oltr.figures, "__path__", [*oltr.figures.__path__, str(tmp_path)])
+    try:
+        found = all_figures()
+    finally:
+        sys.modules.pop("oltr.figures.lengths", None)
+    names = [figure.name for figure in found]
+    assert names[names.index("lengths") - 1 : names.index("lengths") + 2] == ["scores", "lengths", "oscr"]
+    as_png(found[names.index("lengths")].draw([MadeUpRun(splits())]))
