@@ -254,7 +254,6 @@ class Stage:
         stage, batches = self.stage, self._batches(0)
         labels = torch.from_numpy(batches.images.labels[batches.order()])
         shown = torch.bincount(labels, minlength=self.run.method.num_classes)
-        console.say(
-            f"stage {self.number}: {count(stage.epochs, 'epoch')} of {len(batches)} × {batches.batch} images, "
-            f"{stage.sampler} sampling: {int(shown.min())} to {int(shown.max())} images per class and epoch"
-        )
+        size = f"{count(stage.epochs, 'epoch')} of {len(batches)} × {batches.batch} images"
+        per_class = f"{int(shown.min())} to {int(shown.max())} images per class and epoch"
+        console.say(f"stage {self.number}: {size}, {stage.sampler} sampling: {per_class}")
