@@ -214,7 +214,8 @@ def test_the_start_says_where_images_are_device_and_seed(pack, tmp_path, capsys)
     options = TrainOptions(accelerator="cpu")
     train(tiny_config(epochs=(1, 1), seed=3), open_pack(pack).manifest, tmp_path / "run", options)
     said = capsys.readouterr().err
-    assert said.startswith("images from a memory-mapped pack; training on CPU (1 thread), seed 3\n")
+    assert said.startswith("images from a memory-mapped pack; training on CPU (")
+    assert "), seed 3\n" in said
     assert said.count("images/s") == 2  # a column of each stage's table
 
 
