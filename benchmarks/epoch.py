@@ -4,8 +4,8 @@
     python benchmarks/epoch.py --small                                  # any CPU
 
 Made-up pixels lie on the device, as a pack does that fits there. The epoch is trained by the library's own
-task and trainer: sampling, gathering, augmentation to 224 px, forward, loss, backward, update. The step alone
-is the same step without augmentation on one batch again and again.
+stage loop: sampling, gathering, augmentation to 224 px, forward, loss, backward, update; the checkpoints are
+written, too. The step alone is the same step without augmentation on one batch again and again.
 """
 
 from __future__ import annotations
@@ -13,19 +13,21 @@ from __future__ import annotations
 import argparse
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
-from oltr.training.task import Task
-from oltr.training.trainer import make_trainer
+from lightning.fabric import Fabric
 from record import record
 from step import Measured
 
+from oltr.console import console
 from oltr.data.image_access import Images
 from oltr.training.build import build_method, build_network
 from oltr.training.configure import configure
-from oltr.training.options import TrainOptions, training_device
+from oltr.training.fabric import launch
+from oltr.training.options import TrainOptions
+from oltr.training.run_folder import RunFolder
+from oltr.training.stage import Run, Stage
 
 EPOCHS = 3  # the first compiles
 FULL = {"classes": 1000, "stored": 256, "size": 224, "batch": 128}
@@ -42,26 +44,20 @@ def made_up(images: int, classes: int, stored: int, device: torch.device) -> Ima
     return Images(stored, labels, np.arange(images), pixels, home="made-up pixels")
 
 
-def epoch_seconds(method_name: str, number: int, sizes: dict[str, int], device: torch.device) -> list[float]:
+def epoch_seconds(method_name: str, number: int, sizes: dict[str, int], fabric: Fabric) -> list[float]:
     """Training seconds of each epoch of the method's last stage on so many images."""
-    config = configure(
-        "imagenet-lt",
-        method_name,
-        image_size=sizes["size"],
-        changes=[f"stage{n}.batch_size={sizes['batch']}" for n in (1, 2) if method_name == "oltr" or n == 1],
-    )
+    settings = (f"batch_size={sizes['batch']}", f"epochs={EPOCHS}")
+    stages = (1, 2) if method_name == "oltr" else (1,)
+    changes = [f"stage{stage}.{setting}" for stage in stages for setting in settings]
+    config = configure("imagenet-lt", method_name, image_size=sizes["size"], changes=changes)
     counts = torch.full((sizes["classes"],), max(number // sizes["classes"], 1))
     method, stage = build_method(config, counts), config.num_stages
     network = build_network(config, method, stage)
-    method.on_stage_start(stage, network, lambda: torch.randn(sizes["classes"], network.direct_feature.dims))
-    images = {"train": made_up(number, sizes["classes"], sizes["stored"], device)}
-    rows: list[dict[str, Any]] = []
-    network.to(memory_format=torch.channels_last)
-    task = Task(method, network, config, stage, images, on_epoch=lambda task, row: rows.append(row))
-    with tempfile.TemporaryDirectory() as folder:
-        trainer = make_trainer(device, TrainOptions(), Path(folder), stage, EPOCHS, validate=False)
-        trainer.fit(task)
-    return [row["seconds"] for row in rows]
+    images = {"train": made_up(number, sizes["classes"], sizes["stored"], fabric.device)}
+    with tempfile.TemporaryDirectory() as folder, console.silent():
+        run = Run(config, method, RunFolder(folder), images, fabric)
+        Stage(run, stage, network, saved=None).train()
+    return [row["seconds"] for row in run.history]
 
 
 def main() -> None:
@@ -71,8 +67,8 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", default=["plain", "oltr"])
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
-    options = TrainOptions(accelerator="cpu" if arguments.small else "auto")
-    device, sizes = training_device(options), SMALL if arguments.small else FULL
+    fabric = launch(TrainOptions(accelerator="cpu" if arguments.small else "auto"))
+    device, sizes = fabric.device, SMALL if arguments.small else FULL
     rows = []
     print(f"{'method':<8}{'images':>9}{'first s':>9}{'epoch s':>9}{'images/s':>10}{'step alone':>12} share")
     for name in arguments.methods:
@@ -81,7 +77,7 @@ def main() -> None:
         step_rate = sizes["batch"] * 1000 / alone.run(steps)
         del alone
         for number in IMAGES["small" if arguments.small else "full"]:
-            seconds = epoch_seconds(name, number, sizes, device)
+            seconds = epoch_seconds(name, number, sizes, fabric)
             shown = number // sizes["batch"] * sizes["batch"]
             rate, share = shown / min(seconds[1:]), shown / min(seconds[1:]) / step_rate
             row = {"method": name, "images": number, **sizes, "epoch_seconds": seconds}

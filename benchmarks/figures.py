@@ -21,12 +21,13 @@ import pandas as pd
 import torch
 from record import record
 
+from oltr.config import RunConfig
 from oltr.data.manifest import Manifest
-from oltr.openset import SCORES
-from oltr.report.catalogue import CATALOGUE
-from oltr.report.loaded_run import LoadedRun
-from oltr.report.page.figures import as_picture
+from oltr.figures.figure import all_figures
+from oltr.openset import RejectionRule, Score
+from oltr.report.page.pictures import as_picture
 from oltr.runs.outputs import Outputs
+from oltr.runs.trained_run import TrainedRun
 
 OF_IMAGES = ("method", "centroids", "attention", "infused", "activation")  # or of weights: none are made up
 
@@ -44,31 +45,29 @@ def made_up(images: int, classes: int, dims: int, seed: int, unseen: bool = Fals
     return Outputs(logits, labels, features, embeddings=features / distance[:, None], reachability=distance)
 
 
-def made_up_run(name: str, test: int, unseen: int, classes: int, dims: int, seed: int) -> LoadedRun:
+class MadeUpRun(TrainedRun):
     """A run without a folder: its outputs, a long tail, and the names of its open images' classes."""
-    outputs = {
-        "test": made_up(test, classes, dims, seed),
-        "open": made_up(unseen, classes, dims, seed + 1, unseen=True),
-    }
-    labels = [f"class {row % classes}" for row in range(test)] + [
-        f"open {row % 360}" for row in range(unseen)
-    ]
-    splits = ["test"] * test + ["open"] * unseen
-    table = pd.DataFrame({"path": map(str, range(len(labels))), "label": labels, "split": splits})
-    names = tuple(f"class {number}" for number in range(classes))
-    return LoadedRun(
-        name=name,
-        folder=Path(name),
-        method="plain" if seed == 0 else "oltr",
-        class_names=names,
-        counts=np.geomspace(1280, 5, classes).astype(np.int64),
-        shots="standard",
-        outputs=outputs,
-        score=SCORES["softmax"],
-        threshold=0.1,
-        read=outputs,
-        data=Manifest(table, Path(), names),
-    )
+
+    def __init__(self, number: int, test: int, unseen: int, classes: int, dims: int):
+        seed = 10 * number
+        self.name, self.path = f"run {number}", Path(f"run {number}")
+        self.config = RunConfig(method="plain" if number == 0 else "oltr")
+        self.rule = RejectionRule("softmax", 0.1)
+        self.counts = np.geomspace(1280, 5, classes).astype(np.int64)
+        self.class_names = [f"class {place}" for place in range(classes)]
+        self.made = {
+            "test": made_up(test, classes, dims, seed),
+            "open": made_up(unseen, classes, dims, seed + 1, unseen=True),
+        }
+        labels = [f"class {row % classes}" for row in range(test)]
+        labels += [f"open {row % 360}" for row in range(unseen)]
+        splits = ["test"] * test + ["open"] * unseen
+        table = pd.DataFrame({"path": map(str, range(len(labels))), "label": labels, "split": splits})
+        self.manifest = Manifest(table, Path(), tuple(self.class_names))
+        self.other_data, self._fitted, self._scored = None, {}, {}
+
+    def _read_by(self, score: Score | None) -> dict[str, Outputs]:
+        return self.made
 
 
 def main() -> None:
@@ -79,19 +78,19 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(min(2, os.cpu_count() or 1))
     test, unseen, classes, dims = (2_000, 800, 100, 64) if options.small else (50_000, 18_000, 1_000, 512)
-    runs = [made_up_run(f"run {n}", test, unseen, classes, dims, 10 * n) for n in range(options.runs)]
+    runs = [MadeUpRun(number, test, unseen, classes, dims) for number in range(options.runs)]
     facts = {"test_images": test, "open_images": unseen, "classes": classes, "runs": options.runs}
     rows: list[dict[str, Any]] = []
-    for entry in CATALOGUE:
-        needs_two = entry.name == "class-gain" and options.runs < 2
-        if entry.draw is None or entry.name in OF_IMAGES or needs_two:
+    for figure in all_figures():
+        needs_two = figure.name == "class-gain" and options.runs < 2
+        if figure.draw is None or figure.name in OF_IMAGES or needs_two:
             continue
         began = time.perf_counter()
-        figure = entry.draw(runs if entry.choose is None else entry.choose(runs))
+        shown = figure.draw(figure.choose(runs))
         drawn = time.perf_counter()
-        picture = as_picture(entry, figure)
+        picture = as_picture(figure, shown)
         row = {
-            "figure": entry.name,
+            "figure": figure.name,
             "draw_seconds": round(drawn - began, 2),
             "save_seconds": round(time.perf_counter() - drawn, 2),
             "kind": picture.kind,

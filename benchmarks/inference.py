@@ -5,9 +5,9 @@
 
 Forward: the network on one batch of views that lies ready on the device, as often as the images fill it.
 Input: the same on all images in turn, which are on the device as uint8 and are gathered and normalised
-there. Whole: `collect_outputs`, which also brings logits, features and the rest to the host. Times are
-medians of the rounds, the three in turn. Some of the logits are compared with those of the network called
-directly.
+there. Whole: `forward_batches` and `on_host`, which also bring logits, features and the rest to the host.
+Times are medians of the rounds, the three in turn. Some of the logits are compared with those of the network
+called directly.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import torch
 from record import record
+from torch import Tensor
 
 from oltr.data.augment import Augment
 from oltr.data.batches import EvalBatches
@@ -30,7 +31,7 @@ from oltr.nn.backbone import Backbone
 from oltr.nn.network import Network
 from oltr.training.build import build_method
 from oltr.training.configure import configure
-from oltr.training.infer import collect_outputs
+from oltr.training.inference import forward_batches, on_host
 from oltr.training.precision import autocast
 
 ROUNDS, BATCH = 3, 256
@@ -83,13 +84,26 @@ class Measured:
             with autocast(self.device, "auto"):
                 self.network(views)
 
-    def whole(self) -> None:
-        collect_outputs(self.network, self.images, self.augment, self.device, batch_size=BATCH)
+    def whole(self) -> dict[str, Tensor]:
+        """Every part of the outputs, for all images: N×…"""
+        outputs = forward_batches(
+            self.network, self.images, self.augment.config, self.device, precision="auto", batch_size=BATCH
+        )
+        whole: dict[str, Tensor] = {}
+        done = 0
+        for output in on_host(outputs, self.device):
+            for name, part in output._asdict().items():
+                if part is not None:
+                    if name not in whole:
+                        whole[name] = torch.empty(len(self.images), *part.shape[1:])
+                    whole[name][done : done + len(part)] = part
+            done += len(output.direct_feature)
+        return whole
 
     @torch.inference_mode()
     def largest_difference(self) -> float:
         """Between collected logits and those of the network called on the same batches, over some of them."""
-        outputs = collect_outputs(self.network, self.images, self.augment, self.device, batch_size=BATCH)
+        whole = self.whole()["logits"]
         starts = np.arange(0, len(self.images), BATCH)
         worst = 0.0
         for start in np.random.default_rng(0).permutation(starts)[:COMPARED].tolist():
@@ -97,11 +111,11 @@ class Measured:
             (pixels,) = self.images.batches([numbers], self.device, 0)
             with autocast(self.device, "auto"):
                 logits = self.network(self.augment.evaluate(pixels)).logits
-            worst = max(worst, float((logits.float().cpu() - outputs.logits[numbers]).abs().max()))
+            worst = max(worst, float((logits.float().cpu() - whole[numbers]).abs().max()))
         return worst
 
 
-def seconds(work: Callable[[], None], device: torch.device) -> float:
+def seconds(work: Callable[[], object], device: torch.device) -> float:
     """How long one pass takes."""
     if device.type == "cuda":
         torch.cuda.synchronize()

@@ -1,6 +1,7 @@
 """Tables of README.md and docs/results.md, made from benchmarks/results/*.json and from nothing else.
 
-docs/methods.md is made from what the methods and scores say of themselves.
+docs/methods.md and the table of docs/figures.md are made from what methods, scores and figures say of
+themselves.
 
 python benchmarks/render.py
 """
@@ -14,10 +15,11 @@ import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
+from oltr.figures.figure import all_figures
 from oltr.methods import METHODS
 from oltr.openset import SCORES
-from oltr.runs.tables import comparison
 from oltr.runs.report import Report
+from oltr.runs.tables import comparison
 
 TUNED = (
     "Learning rates were picked from a sweep that showed test and open figures: "
@@ -30,15 +32,10 @@ GENERATED = "<!-- made by benchmarks/render.py -->"
 
 
 def main() -> None:
-    """Fill the README's table and write docs/results.md."""
+    """Fill the tables of README.md and docs/figures.md, write docs/results.md and docs/methods.md."""
     demo = load("demo.json")
-    readme = ROOT / "README.md"
-    text = readme.read_text(encoding="utf-8")
-    block = f"<!-- demo table -->\n{demo_table(demo)}\n<!-- /demo table -->"
-    readme.write_text(
-        re.sub(r"<!-- demo table -->.*<!-- /demo table -->", lambda _: block, text, flags=re.S),
-        encoding="utf-8",
-    )
+    fill(ROOT / "README.md", "demo table", demo_table(demo))
+    fill(ROOT / "docs" / "figures.md", "figures", figures_table())
     sections = [
         "# Measured results",
         GENERATED,
@@ -48,6 +45,22 @@ def main() -> None:
     ]
     (ROOT / "docs" / "results.md").write_text("\n\n".join(sections) + "\n", encoding="utf-8")
     (ROOT / "docs" / "methods.md").write_text(methods_page(), encoding="utf-8")
+
+
+def fill(page: Path, name: str, content: str) -> None:
+    """Put the content between the marks of that name."""
+    text, block = page.read_text(encoding="utf-8"), f"<!-- {name} -->\n{content}\n<!-- /{name} -->"
+    found = re.compile(f"<!-- {name} -->.*<!-- /{name} -->", re.S)
+    page.write_text(found.sub(lambda _: block, text), encoding="utf-8")
+
+
+def figures_table() -> str:
+    """Every figure: its name, what it shows, what it needs, and what makes it."""
+    rows = [
+        f"| `{figure.name}` | {figure.title} | {figure.paper} | {figure.needs} | `{figure.made_by}` |"
+        for figure in all_figures()
+    ]
+    return "\n".join(["| name | figure | in the paper | needs | made by |", "|---|---|---|---|---|", *rows])
 
 
 def methods_page() -> str:
@@ -83,7 +96,7 @@ def demo_table(results: dict) -> str:
     """The two tables that the demo ends with, for its default seed."""
     row = next(row for row in results["rows"] if row["seed"] == 0)
     texts = [
-        comparison({name: Report(report | {"per_class": []}) for name, report in row[kind].items()}).text()
+        comparison({name: as_report(report) for name, report in row[kind].items()}).text()
         for kind in row
         if kind not in ("seed", "wall_seconds", "phases")
     ]
@@ -92,6 +105,13 @@ def demo_table(results: dict) -> str:
         + "\n\n".join(texts)
         + f"\n```\n\nSeed 0, {row['wall_seconds']:.0f} s in all; {made(results)}. {TUNED}"
     )
+
+
+def as_report(kept: dict) -> Report:
+    """A report of which the results keep no single classes."""
+    some = {"train_count": 1, "accuracy": 0.0, "f1": 0.0}
+    classes = [{"name": str(number), **some} for number in range(kept["num_classes"])]
+    return Report.from_dict(kept | {"per_class": classes})
 
 
 def demo_section(results: dict) -> str:

@@ -3,16 +3,20 @@
     python benchmarks/step.py --out benchmarks/results/step.json          # one GPU: the sizes of ImageNet-LT
     python benchmarks/step.py --small                                     # any CPU
     python benchmarks/step.py --small --recipe glyphs --sizes 32x100 --image-size 32 --parts    # the demo's
+    python benchmarks/step.py --sizes 128x1000 --schedule                 # a rate for each step
 
 Both steps go through the library's own machinery (on a GPU: bfloat16, channels-last, compiled, a CUDA graph,
 fused SGD), on the same made-up images, which are on the device and need no augmentation. Times are medians of
 the rounds, bare and OLTR in turn; memory is the peak of allocated device memory from building the step on.
 With --parts OLTR is timed without its attention too: what it has more than the bare step is the head's cost.
+With --schedule OLTR is also timed under a cosine schedule that sets the rates before every step; the turns
+alternate with those of one rate and, on a GPU, replay the same recorded graph.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import gc
 import statistics
 import time
@@ -20,7 +24,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from oltr.training.task import make_optimizer
 from record import record
 from torch import Tensor
 
@@ -28,11 +31,13 @@ from oltr.data.batches import TrainBatch
 from oltr.nn.backbone import Backbone
 from oltr.training.build import build_method
 from oltr.training.configure import configure
-from oltr.training.step import Step, Work
+from oltr.training.optimizer import make_optimizer
+from oltr.training.schedule import LearningRates
+from oltr.training.step import BatchLoss, Step
 
 ROUNDS, STEPS = 5, 20
 SHORT_ROUNDS, SHORT_STEPS = 40, 8  # on a CPU, whose speed changes from second to second
-NO_ATTENTION = "oltr without attention"
+NO_ATTENTION, SCHEDULED = "oltr without attention", "oltr_scheduled"
 FULL = [(128, 1_000), (512, 1_000), (128, 10_000), (128, 74_500), (128, 1_000_000)]  # batch, classes
 SMALL = [(32, 100), (32, 1_000)]
 ALONE_FROM = 100_000  # classes: two such networks would not fit beside each other
@@ -79,10 +84,13 @@ class Measured:
             method.on_stage_start(2, network, lambda: centroids)
         self.free()
         network.to(device, memory_format=torch.channels_last).train()
-        optimizer = make_optimizer(network, config.stage(stage), fused=self.gpu)
+        self.fixed = config.stage(stage)
+        self.moving = dataclasses.replace(self.fixed, schedule="cosine", lr_every="step")
+        optimizer = make_optimizer(network, self.fixed, fused=self.gpu)
+        self.rates = LearningRates(optimizer, self.fixed, device)
         augment: Any = AsTheyAre()
-        work = Work(method, stage, network, augment, optimizer, precision="auto", compiled=self.gpu)
-        self.step = Step(work, graph=self.gpu)
+        loss = BatchLoss(method.to(device), stage, network, augment, precision="auto", compiled=self.gpu)
+        self.step = Step(loss, optimizer, graph=self.gpu)
         images = torch.randn(batch, 3, size, size, device=device)
         self.data = TrainBatch(
             images.contiguous(memory_format=torch.channels_last),
@@ -98,10 +106,13 @@ class Measured:
             torch.cuda.empty_cache()
             torch.cuda.reset_peak_memory_stats()
 
-    def run(self, steps: int) -> float:
-        """Milliseconds a step."""
+    def run(self, steps: int, schedule: bool = False) -> float:
+        """Milliseconds a step, at one rate or with a rate for each step."""
+        self.rates.stage = self.moving if schedule else self.fixed
+        self.rates.start_epoch(0, steps)
         began = time.perf_counter()
-        for _ in range(steps):
+        for number in range(steps):
+            self.rates.set(number)
             self.step(self.data)
         if self.gpu:
             torch.cuda.synchronize()
@@ -113,7 +124,7 @@ class Measured:
 
 
 def measure(
-    batch: int, classes: int, size: int, device: torch.device, recipe: str, parts: bool
+    batch: int, classes: int, size: int, device: torch.device, recipe: str, parts: bool, schedule: bool
 ) -> dict[str, Any]:
     """Both steps at one size, timed in turn unless they are too large to be there together."""
     torch.compiler.reset()  # no code of another size is used, nor one made to fit both
@@ -130,9 +141,15 @@ def measure(
             alone = steps.pop(name)
             row[f"{name}_ms"] = statistics.median(alone.run(length) for _ in range(turns))
             del alone
-    rounds = [{name: step.run(length) for name, step in steps.items()} for _ in range(turns)]
-    for name in steps:
+    rounds = []
+    for _ in range(turns):
+        rounds.append({name: step.run(length) for name, step in steps.items()})
+        if schedule:
+            rounds[-1][SCHEDULED] = steps["oltr"].run(length, schedule=True)
+    for name in rounds[0]:
         row[f"{name}_ms"] = statistics.median(turn[name] for turn in rounds)
+    if schedule:
+        row["schedule_ratio"] = statistics.median(turn[SCHEDULED] / turn["oltr"] for turn in rounds)
     row["ratio"] = row["oltr_ms"] / row["plain_ms"]
     if parts:
         # Of turns next to each other: a machine's speed drifts.
@@ -152,6 +169,7 @@ def main() -> None:
     )
     parser.add_argument("--image-size", type=int)
     parser.add_argument("--parts", action="store_true", help="also without attention")
+    parser.add_argument("--schedule", action="store_true", help="also with a rate for each step")
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
     device = torch.device("cpu" if arguments.small or not torch.cuda.is_available() else "cuda")
@@ -161,7 +179,8 @@ def main() -> None:
     print(("{:>10}" * len(COLUMNS)).format(*COLUMNS))
     rows = []
     for batch, classes in sizes:
-        rows.append(measure(batch, classes, image_size, device, arguments.recipe, arguments.parts))
+        schedule = arguments.schedule and classes < ALONE_FROM
+        rows.append(measure(batch, classes, image_size, device, arguments.recipe, arguments.parts, schedule))
         cells = [rows[-1][key] for key in COLUMNS.values()]
         print(
             "".join(f"{'–' if c is None else f'{c:.2f}' if isinstance(c, float) else c:>10}" for c in cells),
@@ -170,6 +189,8 @@ def main() -> None:
         if arguments.parts:
             head, every = rows[-1]["head_share_of_step"], rows[-1]["head_and_attention_share_of_step"]
             print(f"  of OLTR's step: head {head:.1%}, head and attention {every:.1%}")
+        if schedule:
+            print(f"  a rate for each step: {rows[-1]['schedule_ratio']:.3f} of OLTR's step at one rate")
         record(arguments.out, rows, device)
 
 

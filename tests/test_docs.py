@@ -4,7 +4,6 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from oltr.console import Console
 from oltr.data.pack import open_pack
 from oltr.methods import METHODS
 from oltr.openset import SCORES
@@ -29,8 +28,8 @@ def test_the_example_of_explaining_runs_as_it_is_written(pack, tmp_path, monkeyp
     opened, config = open_pack(pack), tiny_config("oltr", epochs=(1, 1))
     monkeypatch.chdir(tmp_path)
     options = TrainOptions(accelerator="cpu")
-    train_run(config, opened.manifest, "runs/photos", Console(quiet=True), options, str(pack))
+    train_run(config, opened.manifest, "runs/photos", options, str(pack))
     Image.fromarray(opened.images[0]).save("lynx.jpg")
     exec(compile(example, "docs/explain.md", "exec"), {})
-    drawn = {"why", "attention_of", "infused_of", "activation_averages_of"}
+    drawn = {"why", "attention", "infused", "activation"}
     assert {file.stem for file in tmp_path.glob("*.png")} == drawn

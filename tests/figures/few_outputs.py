@@ -1,13 +1,21 @@
-"""Outputs of a few images, made up for the figures' tests."""
+"""Outputs of a few images and runs of them, made up for the figures' tests."""
 
 from __future__ import annotations
 
 import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
+import numpy as np
 import torch
 from matplotlib.figure import Figure
 
+from oltr.config import RunConfig
+from oltr.errors import UserError
+from oltr.openset import RejectionRule, Score
 from oltr.runs.outputs import Outputs
+from oltr.runs.trained_run import TrainedRun
+from oltr.training.run_folder import RunFolder
 
 COUNTS = [200, 50, 50, 3]  # many, medium, medium, few
 
@@ -27,6 +35,35 @@ def splits(test: int = 83, unseen: int = 31, **more) -> dict[str, Outputs]:
     """The three splits of a run; without open images two."""
     made = {"val": split(40, 0, **more), "test": split(test, 1, **more)}
     return made | ({"open": split(unseen, 2, unseen=True, **more)} if unseen else {})
+
+
+class MadeUpRun(TrainedRun):
+    """A run without a folder: its outputs, training counts and rejection rule are given, its images gone."""
+
+    def __init__(
+        self,
+        outputs: Mapping[str, Outputs],
+        counts: Sequence[int] = COUNTS,
+        rule: RejectionRule | float = 0.4,  # a threshold on the softmax
+        name: str = "run",
+        method: str = "focal",
+        data: str = "one",
+    ):
+        self.path, self.name, self.folder = Path(name), name, RunFolder(name)
+        self.facts = {"data": {"fingerprint": data}, "train_seconds": 12.0}
+        self.config = RunConfig(method=method)
+        self.counts = np.array(counts)
+        self.class_names = [f"class {number}" for number in range(len(counts))]
+        self.rule = RejectionRule("softmax", rule) if isinstance(rule, float) else rule
+        self.given = dict(outputs)
+        self.other_data, self._fitted, self._scored = None, {}, {}
+
+    def _read_by(self, score: Score | None) -> Mapping[str, Outputs]:
+        return self.given
+
+    @property
+    def manifest(self):
+        raise UserError("They are needed.", "They are gone.")
 
 
 def as_png(figure: Figure) -> bytes:

@@ -8,17 +8,20 @@ import torch
 
 from oltr.errors import UserError
 from oltr.figures.centroids import (
+    FIGURE,
     Memorised,
     centroid_plane,
     centroids_figure,
     find_centroids,
     principal_plane,
 )
+from oltr.metrics.shots import shot_groups
 from oltr.nn.memory import Memory
-from tests.figures.few_outputs import as_png
+from tests.figures.few_outputs import MadeUpRun, as_png
 from tests.helpers.separable import outputs, separable, strangers
 
 COUNTS = [500, 300, 200, 40, 9, 5]
+GROUPS = shot_groups(COUNTS)
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +66,7 @@ def test_points_of_a_plane_keep_their_distances():
 
 
 def test_classes_images_and_their_centroids(test):
-    plane = centroid_plane(memory_of(test), test, strangers(40, 6, seed=1), COUNTS, classes=2, images=8)
+    plane = centroid_plane(memory_of(test), test, strangers(40, 6, seed=1), GROUPS, classes=2, images=8)
     assert {kind: int((plane.kinds == kind).sum()) for kind in ("many", "few", "open")} == {
         "many": 16,
         "few": 11,
@@ -91,7 +94,7 @@ def test_classes_images_and_their_centroids(test):
 def test_how_many_are_at_home_by_a_loop(test):
     memory = memory_of(test)
     memory.centroids[4] = memory.centroids[5] + 0.1  # class 4 lives next to class 5 now
-    plane = centroid_plane(memory, test, None, COUNTS)
+    plane = centroid_plane(memory, test, None, GROUPS)
     right = {"many": [], "few": []}
     for label, feature in zip(test.labels.tolist(), test.features, strict=True):
         group = {0: "many", 1: "many", 2: "many", 4: "few", 5: "few"}.get(label)
@@ -104,7 +107,7 @@ def test_how_many_are_at_home_by_a_loop(test):
 
 def test_a_class_that_the_memory_has_not_met_has_no_star(test):
     known = torch.tensor([True, True, True, True, True, False])
-    plane = centroid_plane(memory_of(test, known), test, None, COUNTS, classes=9)
+    plane = centroid_plane(memory_of(test, known), test, None, GROUPS, classes=9)
     assert plane.classes.tolist() == [0, 1, 2, 4] and 5 in plane.labels
     as_png(centroids_figure({"a": plane}))
 
@@ -120,6 +123,21 @@ def test_a_class_that_the_memory_has_not_met_has_no_star(test):
 )
 def test_what_cannot_be_shown(part, memory, message):
     with pytest.raises(UserError, match=message):
-        centroid_plane(memory, part, None, [5])
+        centroid_plane(memory, part, None, np.array(["few"]))
     with pytest.raises(UserError, match="no memory"):
         centroids_figure({})
+
+
+def test_centroids_are_those_of_runs_that_have_a_memory(tmp_path, test):
+    runs = [MadeUpRun({"test": test}, COUNTS, name=str(tmp_path / name)) for name in "ab"]
+    memory = memory_of(test)
+    weights = {"head.meta.memory.centroids": memory.centroids, "head.meta.memory.known": memory.known}
+    runs[0].folder.save_weights(runs[0].folder.model, {"head.classifier.weight": torch.eye(4)})
+    runs[1].folder.save_weights(runs[1].folder.model, weights)
+    figure = FIGURE.draw(runs)
+    assert [axes.get_title(loc="left").split("\n")[0][-9:] for axes in figure.axes] == [runs[1].name[-9:]]
+    for none in (runs[:1], []):
+        with pytest.raises(UserError, match="no memory"):
+            FIGURE.draw(none)
+    with pytest.raises(UserError, match="is missing"):
+        FIGURE.draw([MadeUpRun({"test": test}, COUNTS, name="nowhere")])

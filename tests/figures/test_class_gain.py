@@ -10,9 +10,9 @@ import torch
 from sklearn.metrics import f1_score
 
 from oltr.errors import UserError
-from oltr.figures.class_gain import ClassGain, class_gain, class_gain_figure
-from oltr.runs.decisions import decide
-from tests.helpers.separable import outputs, separable, strangers
+from oltr.figures.class_gain import FIGURE, ClassGain, class_gain, class_gain_figure, gain_over
+from tests.figures.few_outputs import MadeUpRun
+from tests.helpers.separable import separable, strangers
 
 COUNTS = [5, 300, 50, 40, 9, 500]
 ORDER = [5, 1, 2, 3, 4, 0]
@@ -24,22 +24,23 @@ def drawn(figure):
     return picture.getvalue().startswith(b"\x89PNG")
 
 
-@pytest.fixture(scope="module")
-def splits():
-    tests = [separable([20] * 6, seed=seed, height=height) for seed, height in ((0, 3.0), (1, 1.5))]
-    return tests, [strangers(50, 6, seed=seed) for seed in (2, 3)]
+@pytest.fixture(scope="module", params=[True, False], ids=["with open", "without"])
+def both(request):
+    """Two runs on the same images."""
+    runs = []
+    for seed, height in ((0, 3.0), (1, 1.5)):
+        splits = {"test": separable([20] * 6, seed=seed, height=height)}
+        if request.param:
+            splits["open"] = strangers(50, 6, seed=seed + 2)
+        runs.append(MadeUpRun(splits, COUNTS, 0.5, name=f"run {seed}"))
+    return runs
 
 
-@pytest.mark.parametrize("with_open", [True, False])
-def test_equals_scikit_learn(splits, with_open):
-    tests, unseen = splits
-    both = [
-        decide(test, other, threshold=0.5) if with_open else decide(test)
-        for test, other in zip(tests, unseen, strict=True)
-    ]
-    gain = class_gain(*both, COUNTS)
+def test_equals_scikit_learn(both):
+    gain, with_open = gain_over(*both), both[0].unseen is not None
     labels = range(-1 if with_open else 0, 6)
-    run, plain = (f1_score(d.labels, d.predictions, labels=labels, average=None) for d in both)
+    made = [run.decisions for run in both]
+    run, plain = (f1_score(d.labels, d.predictions, labels=labels, average=None) for d in made)
     slow = run - plain
     if with_open:
         assert gain.unknown == pytest.approx(slow[0])
@@ -55,19 +56,23 @@ def test_equals_scikit_learn(splits, with_open):
 
 
 def test_a_class_without_test_images_has_no_gain():
-    run, plain = (decide(outputs(torch.tensor(z), torch.tensor([1]))) for z in ([[0.0, 1.0]], [[1.0, 0.0]]))
-    gain = class_gain(run, plain, [200, 5])
+    counts, groups = np.array([200, 5]), np.array(["many", "few"])
+    gain = class_gain(torch.tensor([1]), torch.tensor([0]), torch.tensor([1]), counts, groups)
     assert np.isnan(gain.gains[0]) and gain.gains[1] == 1.0
     assert gain.means == {"many": None, "medium": None, "few": 1.0, "overall": 1.0}
     assert drawn(class_gain_figure({"run": gain}, "plain"))
 
 
-def test_other_images_and_counts_are_refused(splits):
-    tests, unseen = splits
+def test_other_images_are_refused(both):
+    fewer = MadeUpRun({"test": separable([19] * 6, seed=0)}, COUNTS, name="fewer")
     with pytest.raises(UserError, match="same images"):
-        class_gain(decide(tests[0]), decide(tests[0], unseen[0]), COUNTS)
-    with pytest.raises(UserError, match="training counts"):
-        class_gain(decide(tests[0]), decide(tests[1]), COUNTS[1:])
+        gain_over(both[0], fewer)
+
+
+def test_the_figure_of_runs_says_over_whom(both):
+    assert "run 1 over run 0" in FIGURE.draw(both).axes[0].get_title(loc="left")
+    with pytest.raises(UserError, match="one run only"):
+        FIGURE.draw(both[:1])
 
 
 def made_up(classes, unknown=0.1, missing=0):

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from oltr.errors import UserError
-from oltr.figures.confusion import TAKEN_FOR, TRUE, confusion, confusion_figure
+from oltr.figures.confusion import FIGURE, TAKEN_FOR, TRUE, confusion, confusion_figure
 from oltr.metrics.shots import shot_groups
-from oltr.runs.decisions import decide
+from tests.figures.few_outputs import MadeUpRun
 from tests.helpers.separable import outputs, separable, strangers
 
 COUNTS = [500, 300, 50, 40, 9, 5]
@@ -24,7 +24,8 @@ def drawn(figure):
 
 
 def test_equals_a_loop():
-    made = decide(separable([80] * 6, seed=0, height=1.5), strangers(50, 6, seed=1), threshold=0.5)
+    splits = {"test": separable([80] * 6, seed=0, height=1.5), "open": strangers(50, 6, seed=1)}
+    made = MadeUpRun(splits, COUNTS, 0.5).decisions
     groups, slow = shot_groups(COUNTS), np.zeros((4, 5), dtype=int)
     for label, prediction in zip(made.labels.tolist(), made.predictions.tolist(), strict=True):
         if prediction == -1:
@@ -36,15 +37,15 @@ def test_equals_a_loop():
         slow[TRUE.index("open" if label == -1 else groups[label]), TAKEN_FOR.index(column)] += 1
     assert slow[3, 0] == 0
     slow[3, 0] = -1
-    matrix = confusion(made, COUNTS)
+    matrix = confusion(made.predictions, made.labels, groups)
     np.testing.assert_array_equal(matrix, slow)
     assert (matrix[matrix >= 0] > 0).all()  # the case is a telling one
 
 
 def test_by_hand():
-    test = outputs(torch.eye(3)[[0, 2, 2, 1]], torch.tensor([0, 2, 0, 2]))
+    predictions, labels = torch.tensor([0, 2, 2, 1]), torch.tensor([0, 2, 0, 2])
     expected = [[1, 0, 0, 1, 0], [0] * 5, [1, 0, 1, 0, 0], [-1, 0, 0, 0, 0]]
-    assert confusion(decide(test), [200, 50, 5]).tolist() == expected
+    assert confusion(predictions, labels, np.array(["many", "medium", "few"])).tolist() == expected
 
 
 def test_the_figure_says_the_numbers():
@@ -66,8 +67,8 @@ def test_runs_side_by_side(runs):
 
 
 def test_odd_cases_are_drawn_or_refused():
-    one = confusion(decide(outputs(torch.zeros(1, 1))), [5])  # one image, one class, nothing open
+    one = confusion(torch.tensor([0]), torch.tensor([0]), np.array(["few"]))  # one image, one class
     assert one.sum() == 0 and one[2, 0] == 1
-    assert drawn(confusion_figure({"one": one}))
+    assert drawn(FIGURE.draw([MadeUpRun({"test": outputs(torch.zeros(1, 1))}, [5])]))
     with pytest.raises(UserError, match="no run"):
         confusion_figure({})

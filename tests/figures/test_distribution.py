@@ -8,8 +8,9 @@ from matplotlib.colors import to_hex
 
 from oltr.data.longtail import pareto_counts
 from oltr.errors import UserError
-from oltr.figures.distribution import class_distribution
+from oltr.figures.distribution import FIGURE, class_distribution
 from oltr.figures.style import SHOT_COLOURS
+from tests.figures.few_outputs import COUNTS, MadeUpRun, splits
 
 
 def test_few_classes_are_bars_of_their_counts_in_order():
@@ -59,6 +60,15 @@ def test_nothing_to_draw():
         class_distribution([0, 0])
 
 
-def test_no_window_toolkit_is_needed():
-    code = "import sys, oltr.figures.distribution; sys.exit('matplotlib.pyplot' in sys.modules)"
+def test_runs_share_one_distribution_or_none():
+    runs = [MadeUpRun(splits(), name=name) for name in "ab"]
+    title = f"{sum(COUNTS)} training images, 4 classes"
+    assert FIGURE.draw(runs).axes[0].get_title(loc="left").startswith(title)
+    with pytest.raises(UserError, match="different numbers"):
+        FIGURE.draw([*runs, MadeUpRun(splits(), [9, 9, 9, 9])])
+
+
+@pytest.mark.parametrize("heavy", ["matplotlib.pyplot", "torch"])
+def test_neither_a_window_toolkit_nor_torch_is_needed(heavy):
+    code = f"import sys, oltr.figures.distribution; sys.exit({heavy!r} in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -11,11 +11,14 @@ import torch
 from sklearn.metrics import silhouette_score
 
 from oltr.errors import UserError
-from oltr.figures.embedding import embedding, embedding_figure
+from oltr.figures.embedding import FIGURE, embedding, embedding_figure
+from oltr.metrics.shots import shot_groups
 from oltr.runs.outputs import Outputs
+from tests.figures.few_outputs import MadeUpRun
 from tests.helpers.separable import outputs, separable, strangers
 
 COUNTS = [500, 300, 200, 40, 9, 5]
+GROUPS = shot_groups(COUNTS)
 
 
 def drawn(figure):
@@ -35,7 +38,7 @@ def splits():
 
 @pytest.fixture(scope="module")
 def shown(splits):
-    return embedding(*splits, COUNTS, classes=2, images=8, seed=3)
+    return embedding(*splits, GROUPS, classes=2, images=8, seed=3)
 
 
 def test_the_sample(splits, shown):
@@ -61,10 +64,10 @@ def test_places_are_finite_and_keep_classes_together(shown):
 
 
 def test_the_seed_decides(splits, shown):
-    again = embedding(*splits, COUNTS, classes=2, images=8, seed=3)
+    again = embedding(*splits, GROUPS, classes=2, images=8, seed=3)
     for name in ("kinds", "rows", "labels", "direct", "meta"):
         np.testing.assert_array_equal(getattr(again, name), getattr(shown, name))
-    other = embedding(*splits, COUNTS, classes=2, images=8, seed=4)
+    other = embedding(*splits, GROUPS, classes=2, images=8, seed=4)
     assert not np.array_equal(other.rows, shown.rows)
     with pytest.raises(UserError, match="different images"):
         embedding_figure({"a": shown, "b": other})
@@ -72,7 +75,7 @@ def test_the_seed_decides(splits, shown):
 
 def test_the_sample_is_the_same_for_all_runs_on_the_data(splits, shown):
     test, unseen = (replace(part, embeddings=None, features=-part.features) for part in splits)
-    plain = embedding(test, unseen, COUNTS, classes=2, images=8, seed=3)
+    plain = embedding(test, unseen, GROUPS, classes=2, images=8, seed=3)
     assert plain.meta is None
     np.testing.assert_array_equal(plain.rows, shown.rows)
     figure = embedding_figure({"plain": plain, "oltr": shown})
@@ -93,24 +96,29 @@ def test_the_sample_is_the_same_for_all_runs_on_the_data(splits, shown):
 @pytest.mark.parametrize("dims", [1, 2, 5])
 def test_one_class_and_nothing_open(unseen, dims):
     test = outputs(torch.zeros(4, 1), features=torch.randn(4, dims))
-    alone = embedding(test, unseen, [5])
+    alone = embedding(test, unseen, np.array(["few"]))
     assert alone.kinds.tolist() == ["few"] * 4 and np.isfinite(alone.direct).all()
     assert drawn(embedding_figure({"alone": alone}))
 
 
 @pytest.mark.parametrize(
-    ("test", "counts", "more", "message"),
+    ("test", "group", "more", "message"),
     [
-        (outputs(torch.zeros(1, 1)), [5], {}, "only 1 many-shot"),
-        (outputs(torch.zeros(9, 1)), [50], {}, "only 0 many-shot"),
-        (outputs(torch.zeros(9, 1)), [5], {}, "the same feature"),
-        (outputs(torch.zeros(9, 1), features=torch.full((9, 2), torch.nan)), [5], {}, "NaN"),
-        (outputs(torch.zeros(9, 1)), [5], {"classes": 0}, "At least one class"),
-        (outputs(torch.zeros(9, 1)), [5, 5], {}, "2 training counts but 1 classes"),
+        (outputs(torch.zeros(1, 1)), "few", {}, "only 1 many-shot"),
+        (outputs(torch.zeros(9, 1)), "medium", {}, "only 0 many-shot"),
+        (outputs(torch.zeros(9, 1)), "few", {}, "the same feature"),
+        (outputs(torch.zeros(9, 1), features=torch.full((9, 2), torch.nan)), "few", {}, "NaN"),
+        (outputs(torch.zeros(9, 1)), "few", {"classes": 0}, "At least one class"),
     ],
 )
-def test_what_cannot_be_shown(test, counts, more, message):
+def test_what_cannot_be_shown(test, group, more, message):
     with pytest.raises(UserError, match=message):
-        embedding(test, None, counts, **more)
+        embedding(test, None, np.array([group]), **more)
     with pytest.raises(UserError, match="no run"):
         embedding_figure({})
+
+
+def test_the_figure_of_runs(splits):
+    run = MadeUpRun(dict(zip(("test", "open"), splits, strict=True)), COUNTS, method="oltr")
+    titles = [axes.get_title(loc="left") for axes in FIGURE.draw([run]).axes]
+    assert titles == ["run\ndirect features", "run\nmeta-embeddings"]

@@ -13,13 +13,13 @@ from oltr.errors import UserError
 from oltr.figures.explanation_figure import explanation_figure
 from oltr.figures.panels import shortened
 from oltr.figures.save import save_figure
-from oltr.figures.score_place import score_place
-from oltr.openset import SCORES
+from oltr.openset import SCORES, RejectionRule
+from oltr.openset.moments import class_means
 from oltr.runs.explain.explanation import Candidate, Explanation, Missing, Nearest, Verdict, part
-from oltr.runs.explain.nearest_classes import class_means, nearest_classes
+from oltr.runs.explain.nearest_classes import nearest_classes
+from oltr.runs.explain.score_place import score_place
 from oltr.runs.explain.text import explanation_text
-from oltr.runs.outputs import Outputs
-from tests.figures.few_outputs import COUNTS, splits
+from tests.figures.few_outputs import MadeUpRun, splits
 
 ODD = ["a$b$c", "雪 豹", "x_{^", "n" * 200, "plain"]
 
@@ -32,7 +32,7 @@ def explanation(**parts) -> Explanation:
         method="oltr",
         picture=np.zeros((16, 16, 3), dtype=np.uint8),
         candidates=[Candidate(name, 0.5**n, n, "few") for n, name in enumerate(ODD, 1)],
-        verdict=Verdict(True, SCORES["softmax"], 0.05, 0.1, 0.05),
+        verdict=Verdict(True, RejectionRule("softmax", 0.1, 0.05), 0.05),
         **given,
     )
 
@@ -53,27 +53,27 @@ def test_nearest_by_hand():
 
 
 def test_class_means_by_hand():
-    features, labels = torch.tensor([[1.0], [3.0], [7.0], [9.0]]), torch.tensor([0, 0, 2, -1])
-    means, there = class_means(Outputs(torch.zeros(4, 3), labels, features))
-    assert means.tolist() == [[2.0], [0.0], [7.0]] and there.tolist() == [True, False, True]
+    features, labels = torch.tensor([[1.0], [3.0], [7.0]]), torch.tensor([0, 0, 2])
+    means, images = class_means(features, labels, 3)
+    assert means.tolist() == [[2.0], [0.0], [7.0]] and images.tolist() == [2, 0, 1]
 
 
 @pytest.mark.parametrize("name", ["softmax", "reachability"])
 def test_shares_by_a_loop(name):
-    outputs, score = splits(), SCORES[name]
-    value = float(score.value(outputs["test"])[5])  # its own value is not beyond itself
-    found = score_place(outputs, COUNTS, score, value, 0.3)
+    run, score = MadeUpRun(splits(), rule=RejectionRule(name, 0.3)), SCORES[name]
+    value = float(run.scored("test").values[5])  # its own value is not beyond itself
+    found = score_place(run, value)
     tally: dict[str, list[bool]] = {}
     for split in ("test", "open"):
-        for each, label in zip(score.value(outputs[split]).tolist(), outputs[split].labels, strict=True):
+        for each, label in zip(run.scored(split).values.tolist(), run.outputs[split].labels, strict=True):
             kind = "open" if label == -1 else ("many", "medium", "medium", "few")[label]
             tally.setdefault(kind, []).append(each < value if score.higher_is_known else each > value)
     assert found.less_familiar == pytest.approx({kind: np.mean(beyond) for kind, beyond in tally.items()})
 
 
 def test_a_value_far_outside_is_in_the_picture():
-    outputs = splits(unseen=0)
-    place = score_place(outputs, COUNTS, SCORES["reachability"], 50.0, -3.0)
+    run = MadeUpRun(splits(unseen=0), rule=RejectionRule("reachability", -3.0))
+    place = score_place(run, 50.0)
     figure = explanation_figure(explanation(place=place))
     axes = figure.subfigs[0].axes[2]
     assert axes.get_xlim()[0] < -3 and axes.get_xlim()[1] > 50

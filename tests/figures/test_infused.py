@@ -9,11 +9,12 @@ import pytest
 import torch
 
 from oltr.errors import UserError
-from oltr.figures.activation_averages import ActivationAverages, activation_averages_figure, mean_picture
-from oltr.figures.infused_concepts import Concepts, concepts_figure
+from oltr.figures.activation_averages import activation_averages_figure
+from oltr.figures.infused_concepts import concepts_figure
 from oltr.nn.heads import Output
 from oltr.runs.explain.activations import Activations
-from oltr.runs.explain.infused import Infused, boxes, cut, infused
+from oltr.runs.explain.infused import Concepts, Infused, boxes, cut, infused
+from oltr.runs.explain.training_sample import ActivationAverages
 
 DIRECT = torch.tensor([[1.0, 2.0, 3.0, 4.0]])
 MEMORY = torch.tensor([[5.0, -8.0, 1.0, 2.0]])
@@ -102,8 +103,6 @@ def test_missing_patches_are_said_in_their_place():
 
 
 def test_average_images():
-    pictures = np.stack([np.full((2, 2, 3), value, dtype=np.uint8) for value in (0, 255, 255)])
-    assert mean_picture(pictures).tolist() == np.full((2, 2, 3), 170.0).tolist()
     dark, light = np.full((1, 32, 32, 3), 100.0), np.full((1, 32, 32, 3), 110.0)
     averages = ActivationAverages(np.array([7]), dark, light, 50, "all 900 training images")
     figure = activation_averages_figure(PICTURES, averages, ["cat"])

@@ -7,28 +7,21 @@ import pytest
 import torch
 
 from oltr.errors import UserError
-from oltr.figures.spectrum import spectrum, spectrum_figure
-from oltr.runs.decisions import decide
-from oltr.runs.evaluate import evaluate
-from oltr.runs.outputs import Outputs
-from tests.figures.few_outputs import COUNTS, as_png, splits
+from oltr.figures.spectrum import FIGURE, spectrum, spectrum_figure
+from oltr.metrics.shots import shot_groups
+from tests.figures.few_outputs import MadeUpRun, as_png, splits
 
 
-def said(classes, labels, sure, num_classes=3):
-    """Images given to `classes` with that probability."""
-    logits = torch.zeros(len(classes), num_classes, dtype=torch.float64)
-    rest = (1 - torch.tensor(sure, dtype=torch.float64)) / (num_classes - 1)
-    logits += rest[:, None].log()
-    logits[torch.arange(len(classes)), torch.tensor(classes)] = torch.tensor(sure).double().log()
-    return Outputs(logits.float(), torch.tensor(labels), torch.zeros(len(classes), 2))
+def spectrum_of(run):
+    return spectrum(run.decisions.predictions, run.decisions.labels, run.counts, run.groups)
 
 
 @pytest.fixture
 def small():
     """Class 1 is the largest, class 2 has no test images; one image of class 0 is called unknown."""
-    test = said([0, 0, 1, 0], [0, 0, 1, 1], [0.9, 0.4, 0.9, 0.9])
-    unseen = said([0, 1, 2, 0], [-1] * 4, [0.4, 0.9, 0.4, 0.45])
-    return spectrum(decide(test, unseen, threshold=0.5), [7, 300, 50])
+    predictions = torch.tensor([0, -1, 1, 0, -1, 1, -1, -1])
+    labels = torch.tensor([0, 0, 1, 1, -1, -1, -1, -1])
+    return spectrum(predictions, labels, np.array([7, 300, 50]), np.array(["few", "many", "medium"]))
 
 
 def test_by_hand(small):
@@ -40,9 +33,8 @@ def test_by_hand(small):
 
 
 def test_the_means_are_those_of_the_report():
-    outputs = splits()
-    report = evaluate(outputs, "abcd", COUNTS, method="plain", backbone="x", threshold=0.4)["open"]
-    shown = spectrum(decide(outputs["test"], outputs["open"], threshold=0.4), COUNTS)
+    run = MadeUpRun(splits(), rule=0.4)
+    report, shown = run.measure()["open"], spectrum_of(run)
     assert shown.means == pytest.approx({name: report[name] for name in shown.means})
     assert shown.unknown == pytest.approx(report["unknown_recall"]) and 0 < shown.unknown < 1
 
@@ -63,12 +55,12 @@ def test_the_picture(small):
 
 
 def test_without_open_images_the_block_says_so():
-    outputs = splits(unseen=0)
-    shown = spectrum(decide(outputs["test"]), COUNTS)
+    run = MadeUpRun(splits(unseen=0))
+    shown = spectrum_of(run)
     assert shown.unknown is None and shown.open_images == 0
-    figure = spectrum_figure({"a": shown})
+    figure = FIGURE.draw([run])
     assert figure.axes[0].texts[0].get_text() == "no open\nimages"
-    assert "open" not in figure.axes[0].get_ylabel() and "open" not in figure.axes[0].get_title(loc="left")
+    assert "open" not in figure.axes[0].get_title(loc="left")
     as_png(figure)
 
 
@@ -76,8 +68,8 @@ def test_without_open_images_the_block_says_so():
 def test_one_class_and_a_thousand(counts):
     labels = torch.arange(len(counts)).repeat(2)
     labels = labels[labels % 7 != 1]  # some classes have no test images
-    logits = torch.randn(len(labels), len(counts), generator=torch.Generator().manual_seed(0))
-    shown = spectrum(decide(Outputs(logits, labels, torch.zeros(len(labels), 2))), counts)
+    predictions = torch.randint(len(counts), labels.shape, generator=torch.Generator().manual_seed(0))
+    shown = spectrum(predictions, labels, np.array(counts), shot_groups(counts))
     if counts[0] == 0:
         with pytest.raises(UserError, match="no training images"):
             spectrum_figure({"a": shown})
@@ -86,15 +78,10 @@ def test_one_class_and_a_thousand(counts):
 
 
 def test_what_cannot_be_drawn(small):
-    outputs = splits()
-    other = spectrum(decide(outputs["test"]), COUNTS)
     with pytest.raises(UserError, match="different numbers"):
-        spectrum_figure({"a": small, "b": other})
+        spectrum_figure({"a": small, "b": spectrum_of(MadeUpRun(splits()))})
     with pytest.raises(UserError, match="no runs"):
         spectrum_figure({})
-    with pytest.raises(UserError, match="2 training counts but 4"):
-        spectrum(decide(outputs["test"]), [5, 5])
+    nothing = spectrum(torch.tensor([-1]), torch.tensor([-1]), np.array([5, 5]), np.array(["few", "few"]))
     with pytest.raises(UserError, match="No class has test images"):
-        nothing = Outputs(torch.zeros(0, 2), torch.zeros(0), torch.zeros(0, 2))
-        unseen = Outputs(torch.zeros(3, 2), torch.full((3,), -1), torch.zeros(3, 2))
-        spectrum_figure({"a": spectrum(decide(nothing, unseen), [5, 5])})
+        spectrum_figure({"a": nothing})

@@ -9,8 +9,8 @@ from oltr.errors import UserError
 from oltr.figures.open_classes_sweep import open_classes_sweep
 from oltr.figures.sweep_curves import Curve, open_classes_curves, sweep_figure, threshold_curves
 from oltr.figures.threshold_sweep import threshold_sweep
-from oltr.runs.evaluate import evaluate
-from tests.figures.few_outputs import COUNTS, as_png, split, splits
+from oltr.openset import RejectionRule
+from tests.figures.few_outputs import MadeUpRun, as_png, split, splits
 
 NAN = np.nan
 
@@ -22,8 +22,10 @@ def curve(values, label="plain", measure="overall", **more):
     )
 
 
-def other_splits(seed):
-    return splits() | {"test": split(83, seed), "open": split(31, seed + 1, unseen=True)}
+def other_run(seed, rule=0.4):
+    return MadeUpRun(
+        splits() | {"test": split(83, seed), "open": split(31, seed + 1, unseen=True)}, rule=rule
+    )
 
 
 def test_mean_and_deviation_over_the_seeds_there_are():
@@ -34,37 +36,28 @@ def test_mean_and_deviation_over_the_seeds_there_are():
 
 
 def test_each_threshold_is_a_whole_evaluation():
-    seeds = {0: splits(), 3: other_splits(7)}
+    seeds = {0: MadeUpRun(splits()), 3: other_run(7)}
     steps = np.linspace(0, 1, 11)
-    made = threshold_curves(
-        "oltr", {seed: threshold_sweep(outputs, COUNTS, "softmax", steps) for seed, outputs in seeds.items()}
-    )
+    made = threshold_curves("oltr", {seed: threshold_sweep(run, steps) for seed, run in seeds.items()})
     assert [found.measure for found in made] == ["many", "medium", "few", "overall", "f_measure"]
     for found in made:
         assert found.label == "oltr" and found.seeds == (0, 3) and found.at.tolist() == steps.tolist()
         for place, threshold in enumerate(steps):
-            slow = [
-                evaluate(
-                    outputs, list("abcd"), COUNTS, method="oltr", backbone="any", threshold=float(threshold)
-                )["open"][found.measure]
-                for outputs in seeds.values()
-            ]
+            rule = RejectionRule("softmax", float(threshold))
+            slow = [run.under(rule).measure()["open"][found.measure] for run in seeds.values()]
             assert found.values[:, place].tolist() == pytest.approx(slow)
             assert found.mean[place] == pytest.approx(sum(slow) / 2)
 
 
 def test_open_classes_are_the_mean_of_the_draws():
     names = [f"open {number % 6}" for number in range(31)]
-    sweeps = {seed: open_classes_sweep(other_splits(seed), names) for seed in (0, 1)}
+    sweeps = {seed: open_classes_sweep(other_run(seed, 0.1), names) for seed in (0, 1)}
     (made,) = open_classes_curves("plain", sweeps)
     np.testing.assert_allclose(made.values[1], sweeps[1].f_measure.mean(axis=0))
     halved = (sweeps[0].deviation + sweeps[1].deviation) / 2
     np.testing.assert_allclose(made.draw_deviation, halved)
     assert made.thresholds == (0.1, 0.1)
-    whole = evaluate(other_splits(1), list("abcd"), COUNTS, method="plain", backbone="any")["open"][
-        "f_measure"
-    ]
-    assert made.values[1, -1] == pytest.approx(whole)
+    assert made.values[1, -1] == pytest.approx(other_run(1, 0.1).measure().open.f_measure)
 
 
 def test_a_colour_for_each_system_and_a_line_for_each_measure():

@@ -1,4 +1,4 @@
-"""Stand-ins for the processes of a suite: `oltr train` in this process, and programs that only pretend to train.
+"""Stand-ins for the processes of a suite: `oltr train` in this process, and programs that pretend to train.
 
 As a program nothing heavy is imported here: `python pretended.py WHAT WORDS ...`.
 """

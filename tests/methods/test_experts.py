@@ -4,7 +4,6 @@ import math
 
 import pytest
 import torch
-from oltr.runs.evaluate_run import load_network
 
 from oltr.data.pack import open_pack
 from oltr.errors import UserError
@@ -12,8 +11,8 @@ from oltr.methods import METHODS
 from oltr.methods.experts import divergence
 from oltr.nn.backbone import Backbone
 from oltr.recipes import resolve
+from oltr.runs.trained_run import TrainedRun
 from oltr.training.options import TrainOptions
-from oltr.training.run_folder import RunFolder
 from oltr.training.train import train
 from tests.helpers.tiny import tiny_config
 
@@ -126,5 +125,5 @@ def test_a_run_is_read_back(pack, tmp_path, backbone):
     config = tiny_config("experts", epochs=(1, 1), backbone=backbone)
     network, _ = train(config, open_pack(pack).manifest, tmp_path / "run", TrainOptions())
     images = torch.randn(2, 3, 32, 32)
-    again = load_network(RunFolder(tmp_path / "run"))
+    again = TrainedRun(tmp_path / "run").network.cpu()
     torch.testing.assert_close(again(images).logits, network.cpu().eval()(images).logits)

@@ -1,12 +1,12 @@
 """Learnable weight scaling: one number per class learns, through a whole run and back from its folder."""
 
 import torch
-from oltr.runs.evaluate_run import load_network
 from safetensors.torch import load_file
 
 from oltr.data.pack import open_pack
 from oltr.methods import METHODS
 from oltr.nn.backbone import Backbone
+from oltr.runs.trained_run import TrainedRun
 from oltr.training.options import TrainOptions
 from oltr.training.run_folder import RunFolder
 from oltr.training.train import train
@@ -36,5 +36,5 @@ def test_a_run_changes_the_scales_alone_and_is_read_back(pack, tmp_path):
     assert before.keys() == after.keys()
     assert all(torch.equal(before[name], after[name]) for name in before)
     images = torch.randn(2, 3, 32, 32)
-    again = load_network(folder)
+    again = TrainedRun(folder.path).network.cpu()
     torch.testing.assert_close(again(images).logits, network.cpu().eval()(images).logits)

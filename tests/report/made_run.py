@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
-from oltr.runs.evaluate_run import make_report
 
 from oltr.data.manifest import Manifest
 from oltr.data.pack import open_pack, write_pack_from
+from oltr.openset import RejectionRule
 from oltr.runs.outputs import Outputs
+from oltr.runs.trained_run import TrainedRun
 from oltr.training.configure import configure
 from oltr.training.run_folder import RunFolder
 
@@ -34,22 +35,25 @@ def made_pack(
     rows += [("val", name) for name in names for _ in range(val)]
     rows += [("test", name) for name in names for _ in range(test)]
     rows += [("open", f"new {number % 2}") for number in range(unseen)]
-    table = pd.DataFrame(
-        {"path": f"{number}.png", "label": label, "split": split}
-        for number, (split, label) in enumerate(rows)
-    )
+    manifest = _manifest(rows, folder)
     folder.mkdir(parents=True, exist_ok=True)
     pixels = np.random.default_rng(0).integers(0, 256, (len(rows), 8, 8, 3), dtype=np.uint8)
-    return write_pack_from(Manifest.build(table, folder), pixels, 8, folder / "made.pack")
+    return write_pack_from(manifest, pixels, 8, folder / "made.pack")
 
 
-def made_run(path: Path, pack: Path, method: str = "plain", seed: int = 0, sure: float = 3.0) -> Path:
+def made_run(
+    path: Path,
+    pack: Path,
+    method: str = "plain",
+    seed: int = 0,
+    sure: float = 3.0,
+    rule: RejectionRule | None = None,
+) -> Path:
     """A run whose logits favour the right class by `sure`, and open images by nothing."""
     manifest, folder = open_pack(pack).manifest, RunFolder(path)
     config = configure("glyphs", method, seed=seed, changes=["data.stored_size=8", "data.image_size=8"])
     folder.begin(config, manifest, str(pack), torch.device("cpu"))
     random = torch.Generator().manual_seed(seed + 1)
-    outputs = {}
     for split in ("val", "test", "open"):
         labels = torch.from_numpy(manifest.labels(split))
         if len(labels):
@@ -58,8 +62,18 @@ def made_run(path: Path, pack: Path, method: str = "plain", seed: int = 0, sure:
             logits[known, labels[known]] += sure
             features = torch.randn(len(labels), 5, generator=random)
             memory = {"embeddings": features / 2, "reachability": features.norm(dim=1)}
-            outputs[split] = Outputs(logits, labels, features, **(memory if method == "oltr" else {}))
-            outputs[split].save(folder.outputs / f"{split}.safetensors")
+            outputs = Outputs(logits, labels, features, **(memory if method == "oltr" else {}))
+            outputs.save(folder.outputs / f"{split}.safetensors")
     folder.finish(12.0)
-    make_report(folder, outputs).save(folder.report)
+    run = TrainedRun(path)
+    run.keep_rule(rule)
+    run.measure().save(folder.report)
     return path
+
+
+def _manifest(rows: Sequence[tuple[str, str]], folder: Path) -> Manifest:
+    table = pd.DataFrame(
+        {"path": f"{number}.png", "label": label, "split": split}
+        for number, (split, label) in enumerate(rows)
+    )
+    return Manifest.build(table, folder)

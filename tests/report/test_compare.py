@@ -45,5 +45,5 @@ def test_what_is_no_run(tmp_path):
 
 def test_broken_report(tmp_path):
     (run(tmp_path / "a") / "report.json").write_text("{")
-    with pytest.raises(UserError, match="not whole JSON"):
+    with pytest.raises(UserError, match="not valid JSON"):
         load_reports([tmp_path / "a"])

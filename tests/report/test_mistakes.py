@@ -4,26 +4,31 @@ from __future__ import annotations
 
 from collections import Counter
 
+import numpy as np
 import pytest
 import torch
-from oltr.figures.mistakes import (
+
+from oltr.errors import UserError
+from oltr.metrics.shots import shot_groups
+from oltr.openset import RejectionRule
+from oltr.report.page.mistakes import (
     confident_mistakes,
     confused_pairs,
     open_taken_for_tail,
     tail_taken_for_open,
 )
-
-from oltr.errors import UserError
-from oltr.runs.decisions import decide
 from oltr.runs.outputs import Outputs
+from tests.figures.few_outputs import MadeUpRun
 from tests.helpers.separable import outputs, separable, strangers
 
 COUNTS = [500, 300, 50, 40, 9, 5]
+GROUPS, TAIL = shot_groups(COUNTS), np.array(["few", "few"])
 
 
 @pytest.fixture(scope="module")
 def made():
-    return decide(separable([20] * 6, seed=0, height=1.5), strangers(60, 6, seed=1), threshold=0.45)
+    splits = {"test": separable([20] * 6, seed=0, height=1.5), "open": strangers(60, 6, seed=1)}
+    return MadeUpRun(splits, COUNTS, 0.45).decisions
 
 
 def test_pairs_equal_a_loop(made):
@@ -44,8 +49,8 @@ def test_pairs_equal_a_loop(made):
     ("find", "split", "wrong", "most_first"),
     [
         (lambda d: confident_mistakes(d, 1000), "test", lambda t, p: t != -1 and p not in (t, -1), True),
-        (lambda d: tail_taken_for_open(d, COUNTS, most=1000), "test", lambda t, p: t > 3 and p == -1, False),
-        (lambda d: open_taken_for_tail(d, COUNTS, most=1000), "open", lambda t, p: t == -1 and p > 3, True),
+        (lambda d: tail_taken_for_open(d, GROUPS, most=1000), "test", lambda t, p: t > 3 and p == -1, False),
+        (lambda d: open_taken_for_tail(d, GROUPS, most=1000), "open", lambda t, p: t == -1 and p > 3, True),
     ],
 )
 def test_images_equal_a_loop(made, find, split, wrong, most_first):
@@ -67,28 +72,30 @@ def test_another_score_orders_by_itself():
     far = torch.tensor([7.0, 9.0, 8.0])
     test = Outputs(logits, torch.zeros(3), torch.zeros(3, 2), reachability=far)
     unseen = Outputs(logits, torch.full((3,), -1), torch.zeros(3, 2), reachability=far)
-    strict = decide(test, unseen, score="reachability", threshold=5.0)
-    assert tail_taken_for_open(strict, [5, 5]).rows.tolist() == [1, 2, 0]
-    lax = decide(test, unseen, score="reachability", threshold=10.0)
-    assert open_taken_for_tail(lax, [5, 5]).rows.tolist() == [0, 2, 1]
-    assert open_taken_for_tail(lax, [5, 5], most=1).values.tolist() == [7.0]
+    run = MadeUpRun({"test": test, "open": unseen}, [5, 5], RejectionRule("reachability", 5.0))
+    assert tail_taken_for_open(run.decisions, TAIL).rows.tolist() == [1, 2, 0]
+    lax = run.under(RejectionRule("reachability", 10.0)).decisions
+    assert open_taken_for_tail(lax, TAIL).rows.tolist() == [0, 2, 1]
+    assert open_taken_for_tail(lax, TAIL, most=1).values.tolist() == [7.0]
     assert confident_mistakes(lax).rows.tolist() == [2, 1, 0]
 
 
 def test_equal_images_come_in_the_order_of_their_rows():
-    same = decide(outputs(torch.tensor([[0.0, 1.0]]).repeat(50, 1)))
+    same = MadeUpRun({"test": outputs(torch.tensor([[0.0, 1.0]]).repeat(50, 1))}, [5, 5]).decisions
     assert confident_mistakes(same, most=50).rows.tolist() == list(range(50))
 
 
 def test_no_mistakes_and_no_open_images():
-    right = decide(outputs(torch.zeros(1, 1)))  # one image of one class
+    right = MadeUpRun({"test": outputs(torch.zeros(1, 1))}, [5]).decisions  # one image of one class
     assert confused_pairs(right).labels.tolist() == []
-    found = [confident_mistakes(right), tail_taken_for_open(right, [5]), open_taken_for_tail(right, [5])]
+    found = [
+        confident_mistakes(right),
+        tail_taken_for_open(right, TAIL[:1]),
+        open_taken_for_tail(right, TAIL[:1]),
+    ]
     assert all(mistakes.rows.tolist() == [] for mistakes in found)
 
 
 def test_what_is_refused(made):
     with pytest.raises(UserError, match="At least one mistake"):
         confused_pairs(made, most=0)
-    with pytest.raises(UserError, match="training counts"):
-        tail_taken_for_open(made, [5, 5])

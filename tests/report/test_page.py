@@ -13,12 +13,12 @@ from xml.etree import ElementTree
 import pytest
 import torch
 
-from oltr.console import Console
 from oltr.errors import UserError
-from oltr.report.page.load import load_page_runs
+from oltr.openset import RejectionRule
+from oltr.report.page.runs import measured_runs
 from oltr.report.page.write import write_page
 from oltr.runs.outputs import Outputs
-from oltr.runs.report import Report
+from oltr.runs.trained_run import TrainedRun
 from oltr.training.build import build_method, build_network
 from oltr.training.run_folder import RunFolder
 from tests.report.made_run import COUNTS, made_pack, made_run
@@ -48,13 +48,19 @@ class Seen(HTMLParser):
 
 def make(tmp_path, *runs, **more):
     out = tmp_path / "page" / "report.html"
-    pictures = write_page(list(runs), out, Console(quiet=True), **more)
+    pictures = write_page(list(runs), out, **more)
     assert not list(tmp_path.rglob("*.part"))
     return out.read_text(encoding="utf-8"), pictures
 
 
 def missing(pictures):
-    return {picture.entry.name: picture.missing.what for picture in pictures if picture.missing}
+    return {picture.figure.name: picture.missing.what for picture in pictures if picture.missing}
+
+
+@pytest.fixture
+def no_figures(monkeypatch):
+    """Drawing takes most of the time, and not every test looks at figures."""
+    monkeypatch.setattr("oltr.report.page.write.draw_pictures", lambda runs, folder: [])
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +85,7 @@ def test_two_runs_side_by_side(tmp_path, two):
     # Nobody trained a network here; all that outputs are enough for is there.
     assert set(absent) <= {"method", "centroids", "attention", "infused", "activation"}
     for picture in pictures:
-        assert f'id="figure-{picture.entry.name}"' in text
+        assert f'id="figure-{picture.figure.name}"' in text
         assert picture.missing is not None or picture.source in text
     for what in absent.values():
         assert what in seen.text
@@ -113,7 +119,7 @@ def test_markup_in_names_stays_text(tmp_path):
     [
         ({"unseen": 0}, {"threshold", "open-classes", "oscr"}, "not tested on unknown classes"),
         ({"unseen": 1}, {"open-classes"}, "The open images have 1 class name"),
-        ({"val": 0}, set(), "rejects almost nothing"),
+        ({"val": 0}, set(), "No validation images: the softmax threshold is its default, 0.1."),
         ({"val": 0, "unseen": 0}, {"threshold", "open-classes", "oscr"}, "There were no open images"),
     ],
 )
@@ -125,6 +131,7 @@ def test_splits_that_are_not_there(tmp_path, sizes, absent, words):
     assert words in Seen(text).text
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_a_single_class(tmp_path):
     run = made_run(tmp_path / "run", made_pack(tmp_path / "data", ["only"], [7]))
     text, _ = make(tmp_path, run)
@@ -164,24 +171,52 @@ def test_what_all_networks_warn_of_is_said_once(tmp_path):
     )  # the outputs are made up
 
 
-def test_a_score_that_cannot_be_read_any_more(tmp_path):
+def test_a_score_that_cannot_be_computed_any_more(tmp_path):
     pack = made_pack(tmp_path / "data")
     run = made_run(tmp_path / "run", pack)
-    report = Report.load(run / "report.json")
-    report["open"].update(score="knn", threshold=1.5, unknown_rate=0.05)
-    report.save(run / "report.json")
+    TrainedRun(run).keep_rule(RejectionRule("knn", 1.5, 0.05))
     pack.unlink()
     text, pictures = make(tmp_path, run)
-    assert "by a score that cannot be read now" in text
-    # What is shown is not of report.json, and what repeats that is not of the page.
-    assert "the default threshold (softmax score, threshold 0.1)" in text.lower()
-    assert "threshold of its report.json" not in text.lower() and "(report.json)" not in text
-    words = Seen(text).text.split()
-    assert words[words.index("--score") + 1] == "knn" and words[words.index("--unknown-rate") + 1] == "0.05"
-    (loaded,) = load_page_runs([run], Console(quiet=True))
-    assert loaded.report["open"]["unknown_rate"] is None
+    assert "the score of its rejection rule cannot be computed now" in text and text.count("Caution.") == 1
+    assert "An image is unknown when its softmax score is below" in text
+    assert "which rejects at most 5\u00a0% of known validation images" in text
+    (measured,) = measured_runs([run])
+    assert (measured.report.open.score, measured.report.open.unknown_rate) == ("softmax", 0.05)
     assert "oscr" not in missing(pictures)
-    assert Report.load(run / "report.json")["open"]["score"] == "knn"  # the run stays as it is
+    assert TrainedRun(run).rule == RejectionRule("knn", 1.5, 0.05)  # the run stays as it is
+
+
+@pytest.mark.usefixtures("no_figures")
+def test_one_rule_for_verdict_table_and_commands(tmp_path, pack):
+    run = made_run(tmp_path / "run", pack, rule=RejectionRule("max-logit", 2.5))
+    text = Seen(make(tmp_path, run)[0]).text
+    assert "An image is unknown when its max-logit score is below 2.5." in text
+    assert "Open: score max-logit, threshold 2.5." in text and "Caution" not in text
+    assert "--score max-logit --threshold 2.5" in text.replace("\\\n", "").replace("    ", "")
+    (measured,) = measured_runs([run])
+    rejected = (measured.run.decisions.predictions == -1)[measured.run.decisions.test_images :]
+    assert f"it catches {100 * rejected.double().mean():.1f}" in text
+
+
+@pytest.mark.usefixtures("no_figures")
+def test_a_report_under_another_rule(tmp_path, pack):
+    run = made_run(tmp_path / "run", pack, rule=RejectionRule("softmax", 0.1))
+    TrainedRun(run).keep_rule(RejectionRule("softmax", 0.7))
+    text = Seen(make(tmp_path, run)[0]).text
+    assert text.count("Caution.") == 1
+    assert "(the rejection rule is softmax at threshold 0.7, there softmax at threshold 0.1)" in text
+    assert "score is below 0.7" in text and f"oltr evaluate {run} writes the report anew" in text
+
+
+@pytest.mark.usefixtures("no_figures")
+def test_a_run_folder_of_before_there_was_a_rule(tmp_path, pack):
+    run = made_run(tmp_path / "run", pack)
+    folder = RunFolder(run)
+    facts = folder.run()
+    facts["config"].pop("decision")
+    folder.write({key: value for key, value in facts.items() if key != "decision"})
+    text = Seen(make(tmp_path, run)[0]).text
+    assert "which rejects at most 5\u00a0% of known validation images" in text and "Caution" not in text
 
 
 def edit(run, change):
@@ -191,6 +226,7 @@ def edit(run, change):
     (run / "report.json").write_text(json.dumps(data))
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_numbers_come_from_the_outputs(tmp_path, pack):
     run = made_run(tmp_path / "run", pack)
     right = Seen(make(tmp_path, run)[0]).text
@@ -215,17 +251,18 @@ def test_numbers_come_from_the_outputs(tmp_path, pack):
     assert "99.9" not in text and text.replace(caution, "").split() == right.split()
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_a_report_of_other_splits(tmp_path, pack):
     run = made_run(tmp_path / "run", pack)
     edit(run, lambda data: data.pop("open"))
     text = Seen(make(tmp_path, run)[0]).text
-    assert "other numbers at open." in text
-    assert "the default threshold (softmax score, threshold 0.1)" in text.lower()
+    assert "other numbers at open." in text and "score is below" in text
     edit(run, lambda data: data["closed"].pop("few"))
-    with pytest.raises(UserError, match="not a whole report"):
+    with pytest.raises(UserError, match="not a complete report"):
         make(tmp_path, run)
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_a_run_gone_astray_is_named(tmp_path, pack, two):
     run = made_run(tmp_path / "astray", pack)
     file = run / "outputs" / "test.safetensors"
@@ -239,18 +276,18 @@ def test_a_run_gone_astray_is_named(tmp_path, pack, two):
 @pytest.mark.parametrize("place", ["out", "figures"])
 def test_what_cannot_be_written_is_found_before_any_work(tmp_path, monkeypatch, place):
     (tmp_path / "file").touch()
-    monkeypatch.setattr("oltr.report.page.write.load_page_runs", lambda *_: pytest.fail("too late"))
+    monkeypatch.setattr("oltr.report.page.write.measured_runs", lambda *_: pytest.fail("too late"))
     places = {"out": tmp_path / "new" / "report.html", "figures": tmp_path / "pictures"}
     places[place] = tmp_path / "file" / "sub" / "report.html"
     with pytest.raises(UserError, match="cannot be written: Not a directory"):
-        write_page([tmp_path / "run"], places["out"], Console(quiet=True), places["figures"])
+        write_page([tmp_path / "run"], places["out"], places["figures"])
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_runs_with_and_without_open_images(tmp_path, two):
     other = made_run(tmp_path / "other", made_pack(tmp_path / "data", unseen=0))
     text, pictures = make(tmp_path, two[0], other, two[1])
-    notes = {picture.entry.name: picture.note for picture in pictures if picture.missing is None}
+    notes = {picture.figure.name: picture.note for picture in pictures if picture.missing is None}
     for name in ("threshold", "oscr", "open-classes", "class-gain"):
         assert notes[name] == "Without other."
     assert notes["calibration"] == notes["spectrum"] == ""
@@ -261,10 +298,11 @@ def test_runs_with_and_without_open_images(tmp_path, two):
 
 def test_runs_whose_open_images_have_no_names(tmp_path, two):
     other = made_run(tmp_path / "other", made_pack(tmp_path / "data", unseen=1))
-    pictures = {picture.entry.name: picture for picture in make(tmp_path, *two, other)[1]}
+    pictures = {picture.figure.name: picture for picture in make(tmp_path, *two, other)[1]}
     assert pictures["open-classes"].note == "Without other." and pictures["oscr"].note == ""
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_one_baseline_for_the_table_and_the_gains(tmp_path, pack):
     methods = {"zero": ("oltr", 5.0), "base": ("plain", 1.0), "last": ("focal", 0.5)}
     runs = [
@@ -277,6 +315,7 @@ def test_one_baseline_for_the_table_and_the_gains(tmp_path, pack):
     assert re.findall(r"<details open>\s*<summary>([^<]*)", text) == ["zero", "zero"]
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_classes_taken_for_each_other(tmp_path, pack):
     run = made_run(tmp_path / "run", pack, sure=0.5)
     outputs = Outputs.load(run / "outputs" / "test.safetensors")
@@ -292,6 +331,7 @@ def test_classes_taken_for_each_other(tmp_path, pack):
     assert "No test image was given another known class." in make(tmp_path, sure)[0]
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_runs_that_know_other_classes_are_refused(tmp_path, two):
     other = made_run(tmp_path / "other", made_pack(tmp_path / "data", ["ant", "bee", "cat", "eel"]))
     with pytest.raises(UserError, match="do not know the same classes") as problem:
@@ -312,16 +352,18 @@ def test_runs_on_other_images_are_compared_as_far_as_they_can_be(tmp_path, two):
     assert "calibration" not in absent
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_a_run_given_twice_counts_once(tmp_path, two):
     text, _ = make(tmp_path, two[0], two[0])
     assert "best of" not in text and "over first" not in text
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_outputs_of_another_run_are_refused(tmp_path, two):
     pack = made_pack(tmp_path / "data", ["a", "b"], [9, 3])
     run = made_run(tmp_path / "run", pack)
     (run / "outputs" / "val.safetensors").write_bytes((two[0] / "outputs" / "val.safetensors").read_bytes())
-    with pytest.raises(UserError, match="not of one piece"):
+    with pytest.raises(UserError, match="run: The outputs of val have 4 classes, the run 2"):
         make(tmp_path, run)
 
 

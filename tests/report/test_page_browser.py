@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from oltr.console import Console
 from oltr.report.page.write import write_page
 from tests.report.made_run import made_pack, made_run
 
@@ -31,7 +30,7 @@ def written(tmp_path_factory) -> Path:
     runs = [
         made_run(folder / name, pack, seed=seed, sure=2.0) for seed, name in enumerate(("first", "second"))
     ]
-    write_page(runs, folder / "report.html", Console(quiet=True))
+    write_page(runs, folder / "report.html")
     return folder / "report.html"
 
 

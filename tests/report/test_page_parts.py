@@ -9,21 +9,20 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from oltr.console import Console
 from oltr.data.pack import open_pack
+from oltr.openset import RejectionRule
 from oltr.report.page import classes
-from oltr.report.page.load import load_page_runs
-from oltr.report.page.own_images import OwnImages
-from oltr.report.page.worst import worst_images
+from oltr.report.page.worst import Thumbnails, worst_images
 from oltr.runs.outputs import Outputs
+from oltr.runs.trained_run import TrainedRun
 from tests.report.made_run import NAMES, made_pack, made_run
-from tests.report.test_page_verdict import outputs, page_run
+from tests.report.test_page_verdict import measured, outputs
 
 
 @pytest.mark.parametrize("split", ["test", "open"])
 def test_a_thumbnail_is_of_its_image(tmp_path, split):
     opened = open_pack(made_pack(tmp_path))
-    own, every = OwnImages(opened.manifest), np.asarray(opened.images).astype(float)
+    own, every = Thumbnails(opened.manifest), np.asarray(opened.images).astype(float)
     table = opened.manifest.table
     for row, place in enumerate(np.flatnonzero(table["split"] == split)):
         data = base64.b64decode(own.thumbnail(split, row).partition(",")[2])
@@ -36,12 +35,11 @@ def test_a_thumbnail_is_of_its_image(tmp_path, split):
 def test_what_the_worst_images_are_and_were_taken_for(tmp_path, there):
     pack = made_pack(tmp_path / "data")
     table = open_pack(pack).manifest.table
-    run = made_run(tmp_path / "run", pack, sure=0.5)
+    run = made_run(tmp_path / "run", pack, sure=0.5, rule=RejectionRule("softmax", 0.1))
     said = {split: Outputs.load(run / "outputs" / f"{split}.safetensors") for split in ("test", "open")}
     if not there:
         pack.unlink()
-    (loaded,) = load_page_runs([run], Console(quiet=True))
-    groups, missing = worst_images(loaded.loaded)
+    groups, missing = worst_images(TrainedRun(run))
     mistakes, unknown, taken = groups
     assert bool(missing) != there and mistakes.images and not unknown.images and taken.images
     for split, images in (("test", mistakes.images), ("open", taken.images)):
@@ -64,7 +62,7 @@ def named(*right):
 
 
 COUNTS = (200, 50, 60, 3)
-FIRST, BEST = (page_run(named(*right), counts=COUNTS) for right in ((1, 2, 0), (4, 1, 2)))
+FIRST, BEST = (measured(named(*right), counts=COUNTS) for right in ((1, 2, 0), (4, 1, 2)))
 
 
 def test_a_line_has_accuracy_and_f1_of_each_run():
@@ -73,12 +71,15 @@ def test_a_line_has_accuracy_and_f1_of_each_run():
         ("many", 200), ("medium", 60), ("medium", 50), ("few", 3)
     ]  # fmt: skip
     # b: 2 of 4 right and 3 images of a taken for it; then 1 of 4 right, and none.
-    assert lines["b"].values == pytest.approx((2 / 4, 4 / 9, 1 / 4, 2 / 5))
-    assert lines["d"].values[::2] == (None, None)
+    assert lines["class 1"].values == pytest.approx((2 / 4, 4 / 9, 1 / 4, 2 / 5))
+    assert lines["class 3"].values[::2] == (None, None)
 
 
 def test_of_very_many_classes_the_worst_of_the_best_run_are_shown(monkeypatch):
     assert len(classes.class_lines([FIRST, BEST], BEST)) == 4
     monkeypatch.setattr(classes, "MOST", 2)
-    assert [line.name for line in classes.class_lines([FIRST, BEST], BEST)] == ["c", "b"]  # d has no images
-    assert [line.name for line in classes.class_lines([FIRST, BEST], FIRST)] == ["a", "c"]
+    assert [line.name for line in classes.class_lines([FIRST, BEST], BEST)] == [
+        "class 2",
+        "class 1",
+    ]  # d has no images
+    assert [line.name for line in classes.class_lines([FIRST, BEST], FIRST)] == ["class 0", "class 2"]

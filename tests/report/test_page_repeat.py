@@ -9,12 +9,12 @@ import torch
 import yaml
 
 from oltr.config import RunConfig
-from oltr.console import Console
 from oltr.data.pack import open_pack
-from oltr.report.page.load import load_page_runs
+from oltr.openset import RejectionRule
 from oltr.report.page.repeat import origin
-from oltr.runs.report import Report
+from oltr.report.page.runs import measured_runs
 from oltr.runs.tables import comparison
+from oltr.runs.trained_run import TrainedRun
 from oltr.training.configure import configure
 from oltr.training.run_folder import RunFolder
 from tests.report.made_run import made_pack, made_run
@@ -27,8 +27,8 @@ def run(tmp_path):
 
 
 def told(run):
-    (page_run,) = load_page_runs([run], Console(quiet=True))
-    return origin(page_run)
+    (measured,) = measured_runs([run])
+    return origin(measured)
 
 
 def configured(command: str) -> RunConfig:
@@ -74,9 +74,7 @@ def test_the_command_gives_the_configuration_again(tmp_path, run):
 def test_the_threshold_is_repeated_too(run):
     words = shlex.split(told(run).commands[1].replace("\\\n", " "))
     assert words == ["oltr", "evaluate", f"{run}-again", "--score", "softmax", "--threshold", "0.1"]
-    report = Report.load(run / "report.json")
-    report["open"]["unknown_rate"] = 0.05
-    report.save(run / "report.json")
+    TrainedRun(run).keep_rule(RejectionRule("softmax", 0.3, 0.05))
     assert "--unknown-rate 0.05" in told(run).commands[1]
 
 

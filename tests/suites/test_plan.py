@@ -70,7 +70,11 @@ def test_a_wrong_file_is_one_message(tmp_path, old, new, message):
     [
         ("method: class-aware", "method: class-awar", "(?s)no method called.*did you mean class-aware"),
         ("score: reachability", "score: reachabilty", "(?s)no score called.*did you mean reachability"),
-        ("reachability, unknown_rate: 0.1", "odin, tune: open", r"Row 'oltr \+ odin' of .*: .*no default threshold"),
+        (
+            "reachability, unknown_rate: 0.1",
+            "odin, tune: open",
+            r"Row 'oltr \+ odin' of .*: .*no default threshold",
+        ),
         ("unknown_rate: 0.1", "unknown_rate: 5", "between 0 and 1"),
         ("unknown_rate: 0.1", "unknown_rate: 0.1, tune: open", "only odin can be tuned"),
         ("label: no memory", "expect: oltrs", "no published row"),
@@ -140,7 +144,11 @@ def test_which_runs_share_a_stage_1(tmp_path):
     done.parent.mkdir(parents=True)
     done.touch()
     trained_by = {run.name: other.name for run, other in part.stage1_runs().items()}
-    assert (trained_by["plain-0"], trained_by["plain-1"], trained_by["oltr-1"]) == ("plain-0", "oltr-1", "oltr-1")
+    assert (trained_by["plain-0"], trained_by["plain-1"], trained_by["oltr-1"]) == (
+        "plain-0",
+        "oltr-1",
+        "oltr-1",
+    )
 
 
 def test_a_stage_1_of_ones_own_depends_on_the_methods_settings(tmp_path):

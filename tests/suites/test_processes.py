@@ -35,7 +35,7 @@ def pretend(monkeypatch):
     ("code", "said", "reason"),
     [
         (0, "error: no", None),
-        (2, "epoch 1\nerror: No room.\nThe disk is full.\nTry: another disk\n", "No room. The disk is full. Try: another disk"),
+        (2, "epoch 1\nerror: No room.\nIt is full.\nTry: another\n", "No room. It is full. Try: another"),
         (2, "error: first\nwarning: x\nerror: last\n", "last"),
         (2, "\x1b[33mwarning\x1b[0m\n\x1b[2K\x1b[1Aerror: No room.\n", "No room."),
         (1, TRACEBACK, "ValueError: one two"),

@@ -9,6 +9,7 @@ import torch
 from oltr.data.augment import Augment
 from oltr.data.image_access import open_images
 from oltr.data.pack import open_pack
+from oltr.distributed import interleave_over_ranks
 from oltr.training.build import build_method, build_network
 from oltr.training.inference import class_means, embed_images, forward_batches, on_host
 from tests.helpers.processes import run_processes
@@ -95,6 +96,22 @@ def test_nested_tensors_reach_the_host_in_order():
     received = list(on_host(iter(batches), CPU))
     assert [int(batch[1]["n"]) for batch in received] == list(range(11))
     assert all(batch[0].tolist() == [n, n] and batch[2] is None for n, batch in enumerate(received))
+
+
+def interleave_in_process(rank, world_size):
+    return [
+        interleave_over_ranks(torch.arange(rank, total, world_size).float()[:, None])
+        if total > rank
+        else interleave_over_ranks(torch.empty(0))
+        for total in (1, 2, 5)
+    ]
+
+
+def test_rows_of_all_processes_are_put_in_order_even_if_one_has_none(tmp_path):
+    for whole in run_processes(interleave_in_process, tmp_path):
+        assert [rows.tolist() for rows in whole] == [
+            [[float(n)] for n in range(total)] for total in (1, 2, 5)
+        ]
 
 
 def embed_in_process(rank, world_size):

@@ -12,13 +12,13 @@ import pytest
 import torch
 import torch._dynamo.config
 import yaml
-from oltr.runs.evaluate_run import cached_outputs, make_report, outputs_on
 from safetensors.torch import load_file
 
-from oltr.console import Console
+from oltr.console import console
 from oltr.data.pack import open_pack
 from oltr.errors import UserError
 from oltr.runs.train_run import train_run
+from oltr.runs.trained_run import TrainedRun
 from oltr.training.options import TrainOptions
 from oltr.training.run_folder import RunFolder
 from oltr.training.train import train
@@ -26,9 +26,8 @@ from tests.helpers.tiny import tiny_config, tiny_pack
 
 
 def run(config, pack, out, **options):
-    return train_run(
-        config, open_pack(pack).manifest, out, Console(quiet=True), TrainOptions(**options), "tiny"
-    )
+    with console.silent():
+        return train_run(config, open_pack(pack).manifest, out, TrainOptions(**options), "tiny")
 
 
 def weights(out):
@@ -134,7 +133,9 @@ def test_resuming_with_another_config_names_the_difference(pack, tmp_path):
 def test_a_finished_run_is_not_trained_again(pack, tmp_path):
     run(tiny_config(), pack, tmp_path / "run")
     folder = RunFolder(tmp_path / "run")
-    make_report(folder, cached_outputs(folder), unknown_rate=0.2).save(folder.report)
+    kept = TrainedRun(folder.path)
+    kept.keep_rule(kept.other_rule(unknown_rate=0.2))
+    kept.measure().save(folder.report)
     files = [file for file in folder.path.rglob("*") if file.is_file()]
     before = {file: (file.stat().st_mtime_ns, file.read_bytes()) for file in files}
     again = run(tiny_config(), pack, folder.path, resume=True)
@@ -213,7 +214,8 @@ def test_the_start_says_where_images_are_device_and_seed(pack, tmp_path, capsys)
     options = TrainOptions(accelerator="cpu")
     train(tiny_config(epochs=(1, 1), seed=3), open_pack(pack).manifest, tmp_path / "run", options)
     said = capsys.readouterr().err
-    assert said.startswith("images from a memory-mapped pack; training on CPU (1 thread), seed 3\n")
+    assert said.startswith("images from a memory-mapped pack; training on CPU (")
+    assert "), seed 3\n" in said
     assert said.count("images/s") == 2  # a column of each stage's table
 
 
@@ -241,7 +243,7 @@ def test_run_yaml_is_plain_yaml(pack, tmp_path):
 def test_evaluation_takes_a_larger_pack_and_refuses_a_smaller_one(pack, tmp_path):
     run(tiny_config("plain", epochs=(1, 1)), pack, tmp_path / "run")
     packs = [open_pack(tiny_pack(tmp_path / str(size), size=size)).manifest for size in (40, 24)]
-    outputs = outputs_on(RunFolder(tmp_path / "run"), packs[0], Console(quiet=True))
+    outputs = TrainedRun(tmp_path / "run").on(packs[0]).outputs
     assert len(outputs["test"]) == packs[0].sizes()["test"]
     with pytest.raises(UserError, match="24 px, the run learned from 32 px"):
-        outputs_on(RunFolder(tmp_path / "run"), packs[1], Console(quiet=True))
+        _ = TrainedRun(tmp_path / "run").on(packs[1]).outputs["test"]

@@ -28,6 +28,15 @@ from oltr.cli.main import main
 main()
 """
 
+# Trains through the command line, and waits three seconds for other machines.
+IMPATIENT = """
+import datetime
+from oltr.training import fabric
+fabric.PATIENCE = datetime.timedelta(seconds=3)
+from oltr.cli.main import main
+main()
+"""
+
 
 @pytest.fixture
 def port() -> str:
@@ -100,19 +109,32 @@ def test_two_nodes_learn_what_one_process_learns(pack, one, tmp_path, port, star
     assert second.stdout == second.stderr == ""
 
 
-def test_when_one_dies_the_other_ends_and_both_resume(pack, one, tmp_path, port):
-    words = shared_words(pack, tmp_path / "run", "--nodes", "2", "--resume")
-    plain = ["-m", "oltr.cli.main", *words]
+def test_when_one_dies_the_other_ends_and_both_resume_though_one_alone_has_the_run_folder(
+    pack, one, tmp_path, port
+):
+    words = [shared_words(pack, tmp_path / name / "run", "--nodes", "2", "--resume") for name in "ab"]
+    plain = [["-m", "oltr.cli.main", *each] for each in words]
     began = time.monotonic()
-    struck = ["-c", STRUCK, str(int(signal.SIGKILL)), "15", *words]  # in the first epoch of stage 2
-    jobs = [by_lightning(0, port, plain), by_lightning(1, port, struck)]
+    struck = ["-c", STRUCK, str(int(signal.SIGKILL)), "15", *words[1]]  # in the first epoch of stage 2
+    jobs = [by_lightning(0, port, plain[0]), by_lightning(1, port, struck)]
     first, second = (job.result() for job in jobs)
     assert second.returncode == -signal.SIGKILL and first.returncode not in (0, None)
     assert time.monotonic() - began < 120
-    jobs = [by_lightning(node, port, plain) for node in (0, 1)]
+    jobs = [by_lightning(node, port, plain[node]) for node in (0, 1)]
     for job in jobs:
         assert job.result().returncode == 0, job.result().stderr
-    assert_learned_the_same(one, tmp_path / "run")
+    assert_learned_the_same(one, tmp_path / "a" / "run")
+    assert not (tmp_path / "b").exists()
+
+
+def test_a_machine_that_never_comes(pack, tmp_path, port):
+    script = tmp_path / "impatient.py"
+    script.write_text(IMPATIENT)
+    done = by_lightning(
+        0, port, [str(script), *shared_words(pack, tmp_path / "run", "--nodes", "2")]
+    ).result()
+    assert done.returncode == 2 and "The 2 processes of this run did not find each other" in done.stderr
+    assert not (tmp_path / "run").exists()
 
 
 def test_processes_in_another_number_than_said_are_refused(pack, tmp_path):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from pathlib import Path
+
 import pytest
 
 from oltr.data.manifest import Manifest
@@ -25,6 +28,57 @@ def test_weights_memory_and_outputs_match(pack, tmp_path, method):
     steps = 2 * (len(open_pack(pack).manifest.rows("train")) // 10)
     assert steps >= 10  # in each stage
     assert_learned_the_same(tmp_path / "one", tmp_path / "two")
+
+
+# Trains through the command line; the process with this rank is interrupted at its third step.
+FAILING = """
+import os, pathlib, sys
+from oltr.training.step import Step
+rank, noted = sys.argv[1], pathlib.Path(sys.argv[2])
+step, seen = Step.__call__, []
+def failing(self, batch):
+    seen.append(batch)
+    if len(seen) == 3 and os.environ.get("LOCAL_RANK", "0") == rank:
+        raise KeyboardInterrupt
+    return step(self, batch)
+Step.__call__ = failing
+if "LOCAL_RANK" in os.environ:
+    noted.write_text(str(os.getpid()))
+from oltr.cli.main import main
+main(sys.argv[3:])
+"""
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_when_one_process_fails_the_other_ends(pack, tmp_path, rank):
+    script, noted = tmp_path / "failing.py", tmp_path / "pid"
+    script.write_text(FAILING)
+    began = time.monotonic()
+    done = run_python(
+        [str(script), str(rank), str(noted), *shared_words(pack, tmp_path / "run", "--devices", "2")]
+    )
+    assert time.monotonic() - began < 120
+    assert "Stopped." in done.stderr and done.returncode == 130 if rank == 0 else done.returncode != 0
+    assert has_ended(int(noted.read_text()))
+    if rank == 0:
+        assert "Traceback" not in done.stderr and not (tmp_path / "run").exists()
+
+
+def has_ended(pid: int) -> bool:
+    """Within a few seconds; a zombie has ended, too."""
+    status = Path(f"/proc/{pid}/status")
+    for _ in range(100):
+        if not status.exists() or "State:\tZ" in status.read_text():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def test_a_loss_turned_nan_stops_both_processes(pack, tmp_path):
+    flags = ("--devices", "2", "--set", "stage1.lr=1e30", "--set", "stage1.classifier_lr=1e30")
+    done = run_python(["-m", "oltr.cli.main", *shared_words(pack, tmp_path / "run", *flags)])
+    assert done.returncode == 2 and "stage 1, epoch 1" in done.stderr and "Traceback" not in done.stderr
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_split_with_fewer_images_than_processes(pack, tmp_path):

@@ -6,10 +6,10 @@ import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from pathlib import Path
 
 from matplotlib.figure import Figure
 
+import oltr.figures
 from oltr.figures.choose_runs import Runs, every_run
 
 BEYOND = "beyond the paper"
@@ -39,7 +39,7 @@ class RunFigure:
 
 def all_figures() -> list[RunFigure]:
     """The figures that the files of this folder declare, in the order of the page."""
-    names = [found.name for found in pkgutil.iter_modules([str(Path(__file__).parent)])]
+    names = [found.name for found in pkgutil.iter_modules(oltr.figures.__path__)]
     modules = [import_module(f"oltr.figures.{name}") for name in names]
     declared = [module.FIGURE for module in modules if hasattr(module, "FIGURE")]
     return sorted(declared, key=lambda figure: figure.order)

@@ -50,7 +50,8 @@ def train_run(
     run = TrainedRun(out)
     run.network = network.eval()  # it is here already
     run.manifest = manifest
-    run.keep_rule()
+    if "decision" not in run.facts:  # a resumed run may have been given another since
+        run.keep_rule()
     if "test" not in run.outputs:
         return None
     report = run.measure()

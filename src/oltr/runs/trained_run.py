@@ -99,10 +99,11 @@ class TrainedRun:
     @cached_property
     def network(self) -> Network:
         """The trained network, in evaluation mode on the best device."""
+        weights = self._weights()
         method = build_method(self.config, torch.from_numpy(self.counts))
         network = build_network(self.config, method, self.config.num_stages)
         try:
-            network.load_state_dict(self._weights())
+            network.load_state_dict(weights)
         except RuntimeError as problem:  # e.g. a run of an earlier version
             raise UserError(
                 f"The weights {self.folder.model} do not fit the network of this run.",

@@ -24,12 +24,12 @@ from oltr.console import process_rank
 from oltr.errors import UserError
 from oltr.training.options import TrainOptions, training_device
 
-PATIENCE = timedelta(minutes=10)  # for a process that is late: longer than reading the images takes any
+PATIENCE = timedelta(minutes=10)  # for a process that is late: longer than reading the images takes
 
 
 def launch(options: TrainOptions) -> Fabric:
     """Fabric with all processes of the run started and connected, one per device."""
-    for name in ("lightning.fabric", "lightning"):
+    for name in ("lightning.pytorch", "lightning.fabric", "lightning"):
         logging.getLogger(name).setLevel(logging.ERROR)
     warnings.filterwarnings("ignore", module="lightning")
     on_gpu = training_device(options).type == "cuda"

@@ -255,7 +255,6 @@ class Stage:
         size = f"{len(batches)} × {batches.batch} images"
         labels = torch.from_numpy(batches.images.labels[batches.order()])
         shown = torch.bincount(labels, minlength=self.run.method.num_classes)
-        console.say(
-            f"stage {self.number}: {count(stage.epochs, 'epoch')} of {size}, "
-            f"{stage.sampler} sampling: {int(shown.min())} to {int(shown.max())} images per class and epoch"
-        )
+        size = f"{count(stage.epochs, 'epoch')} of {len(batches)} × {batches.batch} images"
+        per_class = f"{int(shown.min())} to {int(shown.max())} images per class and epoch"
+        console.say(f"stage {self.number}: {size}, {stage.sampler} sampling: {per_class}")

@@ -92,8 +92,9 @@ def _measured(run: TrainedRun, kept: Report) -> MeasuredRun:
 def _readable(run: TrainedRun) -> tuple[TrainedRun, str]:
     """The run; by the softmax probability, with a caution, where its score cannot be computed any more."""
     try:
-        for split in run.outputs:
-            run.scored(split)
+        for split in ("test", "open"):
+            if split in run.outputs:
+                run.scored(split)
     except UserError as problem:  # e.g. a score that compares with training images which are gone
         rule = choose_rule(run, "softmax", unknown_rate=decision_of(run).unknown_rate)
         caution = f"the score of its rejection rule cannot be computed now. {problem.what} The softmax "

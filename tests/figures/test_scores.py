@@ -7,27 +7,22 @@ import pytest
 import torch
 
 from oltr.errors import UserError
-from oltr.figures.reachability import score_histogram, score_histogram_figure
-from oltr.openset import SCORES
-from oltr.runs.outputs import Outputs
-from tests.figures.few_outputs import COUNTS, as_png, splits
+from oltr.figures import reachability, scores
+from oltr.figures.scores import score_histogram, score_histogram_figure
+from oltr.openset import RejectionRule
+from oltr.runs.explain.score_place import values_by_group
+from tests.figures.few_outputs import COUNTS, MadeUpRun, as_png, splits
+
+BY_HAND = {"many": np.array([0.0, 0.0, 1.0]), "few": np.array([3.0]), "open": np.array([3.0, 4.0])}
 
 
-def by_hand() -> dict[str, Outputs]:
-    """γ of a many-shot class 0, 0, 1, of a few-shot class 3, of open images 3, 4."""
-    test = Outputs(
-        torch.zeros(4, 2),
-        torch.tensor([0, 0, 0, 1]),
-        torch.zeros(4, 1),
-        reachability=torch.tensor([0.0, 0.0, 1.0, 3.0]),
-    )
-    unseen = torch.tensor([3.0, 4.0])
-    unseen = Outputs(torch.zeros(2, 2), torch.tensor([-1, -1]), torch.zeros(2, 1), reachability=unseen)
-    return {"test": test, "open": unseen}
+def histogram(outputs, score="softmax", counts=COUNTS, **more):
+    run = MadeUpRun(outputs, counts, RejectionRule(score, 0.4))
+    return score_histogram(values_by_group(run), score, **more)
 
 
 def test_counts_by_hand():
-    run = score_histogram(by_hand(), [200, 3], bins=4)
+    run = score_histogram(BY_HAND, "reachability", bins=4)
     assert {kind: counts.tolist() for kind, counts in run.counts.items()} == {
         "many": [2, 1, 0, 0],
         "few": [0, 0, 0, 1],
@@ -45,57 +40,43 @@ def test_counts_by_hand():
 
 @pytest.mark.parametrize("score", ["reachability", "softmax", "max-logit"])
 def test_every_image_is_in_the_bin_a_loop_finds(score):
-    outputs = splits()
-    run = score_histogram(outputs, COUNTS, score, bins=7)
+    run = MadeUpRun(splits(), rule=RejectionRule(score, 0.4))
+    found = score_histogram(values_by_group(run), score, bins=7)
     slow = {kind: np.zeros(7, dtype=int) for kind in ("many", "medium", "few", "open")}
     for split in ("test", "open"):
-        values = SCORES[score].value(outputs[split]).tolist()
-        for value, label in zip(values, outputs[split].labels.tolist(), strict=True):
+        values = run.scored(split).values.tolist()
+        for value, label in zip(values, run.outputs[split].labels.tolist(), strict=True):
             kind = "open" if label == -1 else ("many", "medium", "medium", "few")[label]
-            inner = sum(value >= edge for edge in run.edges[1:-1])
+            inner = sum(value >= edge for edge in found.edges[1:-1])
             slow[kind][inner] += 1
-    assert run.counts.keys() == slow.keys()
+    assert found.counts.keys() == slow.keys()
     for kind in slow:
-        np.testing.assert_array_equal(run.counts[kind], slow[kind])
+        np.testing.assert_array_equal(found.counts[kind], slow[kind])
 
 
-def test_the_shot_rule_moves_the_border():
-    counts = [100, 50, 50, 20]
-    assert list(score_histogram(splits(), counts).counts) == ["medium", "open"]
-    assert list(score_histogram(splits(), counts, shots="released").counts) == [
-        "many",
-        "medium",
-        "few",
-        "open",
-    ]
-
-
-def test_a_method_without_memory_says_so():
+def test_a_run_without_a_memory_has_no_reachability():
+    with pytest.raises(UserError, match="no memory"):
+        reachability.draw([])
     with pytest.raises(UserError, match=r"(?s)memory.*has none"):
-        score_histogram(splits(memory=False), COUNTS)
-
-
-def test_scores_of_changed_images_need_their_outputs():
-    with pytest.raises(UserError, match="images that it has changed"):
-        score_histogram(splits(), COUNTS, "odin")
-    assert score_histogram(splits(), COUNTS, "odin", read=splits()).counts["open"].sum() == 31
+        reachability.draw([MadeUpRun(splits(memory=False))])
+    figure = reachability.draw([MadeUpRun(splits(), method="oltr")])
+    assert "γ" in figure.axes[-1].get_xlabel()
+    assert not any(line.get_linestyle() == "--" for axes in figure.axes for line in axes.lines)
 
 
 def test_what_cannot_be_counted():
     with pytest.raises(UserError, match="no test images"):
-        score_histogram({}, COUNTS)
-    with pytest.raises(UserError, match="4 classes, but there are 2 counts"):
-        score_histogram(splits(), [5, 5])
+        scores.draw([MadeUpRun({})])
     astray = splits()
     astray["open"].reachability[3] = torch.nan
     with pytest.raises(UserError, match="NaN or infinite for 1 open images"):
-        score_histogram(astray, COUNTS)
+        histogram(astray, "reachability")
     with pytest.raises(UserError, match="no runs"):
         score_histogram_figure({})
 
 
 def test_a_bar_is_a_share_of_its_group():
-    figure = score_histogram_figure({"oltr": score_histogram(by_hand(), [200, 3], bins=4)})
+    figure = score_histogram_figure({"oltr": score_histogram(BY_HAND, "reachability", bins=4)})
     shares = [axes.patches[0].get_data().values.tolist() for axes in figure.axes]
     assert shares == [pytest.approx([200 / 3, 100 / 3, 0, 0]), [0, 0, 0, 100], [0, 0, 0, 100]]
     assert "γ" in figure.axes[-1].get_xlabel() and "%" in figure.get_supylabel()
@@ -106,8 +87,8 @@ def test_a_bar_is_a_share_of_its_group():
 )
 def test_the_threshold_is_marked_and_in_view(score, threshold, side):
     runs = {
-        "told": score_histogram(splits(), COUNTS, score, threshold=threshold),
-        "not told": score_histogram(splits(), COUNTS, score),
+        "told": histogram(splits(), score, threshold=threshold),
+        "not told": histogram(splits(), score),
     }
     figure = score_histogram_figure(runs)
     as_png(figure)
@@ -122,9 +103,14 @@ def test_the_threshold_is_marked_and_in_view(score, threshold, side):
     assert words == ["median of the group", "threshold of the run"]
 
 
+def test_a_run_shows_the_threshold_of_its_rule():
+    figure = scores.draw([MadeUpRun(splits(), rule=0.35, name="a")])
+    assert figure.axes[0].get_title(loc="left") == "a\nthreshold 0.35, unknown below it"
+
+
 @pytest.mark.parametrize("more", [{}, {"unseen": 0}, {"test": 1, "unseen": 1}, {"test": 5, "unseen": 0}])
 def test_odd_sets_are_drawn(more):
-    as_png(score_histogram_figure({"one": score_histogram(splits(**more), COUNTS)}))
-    run = score_histogram(splits(classes=1, **more), [7], "softmax")  # each value is 1
+    as_png(score_histogram_figure({"one": histogram(splits(**more), "reachability")}))
+    run = histogram(splits(classes=1, **more), counts=[7])  # each value is 1
     assert run.edges[0] < 1 < run.edges[-1]
-    as_png(score_histogram_figure({"one": run, "other": score_histogram(splits(), COUNTS, "softmax")}))
+    as_png(score_histogram_figure({"one": run, "other": histogram(splits())}))

@@ -5,9 +5,24 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+import torch
+from matplotlib.figure import Figure
 
-from oltr.report import choose_runs
-from tests.report.test_run_figures import better, loaded
+from oltr.errors import UserError
+from oltr.figures import choose_runs, method_figure
+from oltr.figures.open_classes_sweep import with_open_classes
+from oltr.runs.outputs import Outputs
+from tests.figures.few_outputs import MadeUpRun, splits
+
+
+def better(name, right, method="focal"):
+    """A run that names this share of its test images rightly, of four classes with ten each."""
+    labels = torch.arange(4).repeat_interleave(10)
+    predictions = torch.where(torch.arange(40) % 10 < 10 * right, labels, (labels + 1) % 4)
+    test = Outputs(5 * torch.eye(4)[predictions], labels, torch.rand(40, 2))
+    if method == "oltr":
+        test = replace(test, embeddings=test.features, reachability=torch.rand(40))
+    return MadeUpRun(splits() | {"test": test}, name=name, method=method)
 
 
 def names(runs):
@@ -15,9 +30,7 @@ def names(runs):
 
 
 def without_open(run):
-    return replace(
-        run, outputs={"test": run.outputs["test"]}, read={"test": run.read["test"]}, threshold=None
-    )
+    return MadeUpRun({"test": run.outputs["test"]}, name=run.name, method=run.method)
 
 
 MANY = [better("a", 0.4), better("b", 0.5), better("c", 0.6), better("d", 0.4), better("e", 0.3, "oltr"),
@@ -57,11 +70,35 @@ def test_runs_without_open_images_are_left_out_if_others_have_them():
     assert names(choose_runs.with_open(runs)) == ["a", "c"]
     assert names(choose_runs.with_open(runs[1:2])) == ["b"]
     # Of none of them the data are there: all are kept, to say so.
-    assert names(choose_runs.with_open_classes(runs)) == ["a", "c"]
+    assert names(with_open_classes(runs)) == ["a", "c"]
 
 
 def test_runs_with_a_memory_are_found_among_many():
-    runs = [*map(loaded, "abcdef"), loaded("o", "oltr")]
+    runs = [better(name, 0.5) for name in "abcdef"] + [better("o", 0.5, "oltr")]
     assert names(choose_runs.with_memory(runs)) == ["o"] and choose_runs.with_memory(runs[:-1]) == []
     many = [better(str(place), place / 10, "oltr") for place in range(6)]
     assert names(choose_runs.with_memory(many)) == names(choose_runs.with_meta_embedding(many)) == [*"2345"]
+
+
+def test_a_figure_of_one_network_is_of_the_first_run_that_can():
+    asked = []
+
+    def attention(run):
+        asked.append(run.name)
+        if run.name == "b":
+            raise UserError("b has no attention.")
+        return Figure()
+
+    runs = [better("a", 0.5), better("b", 1.0), better("c", 0.9), better("d", 0.2)]
+    drawn = choose_runs.first_that_can(choose_runs.best_first(runs), attention)
+    assert drawn.get_suptitle() == "c" and asked == ["b", "c"]
+    with pytest.raises(UserError, match="b has no attention"):
+        choose_runs.first_that_can(runs[1:2], attention)
+    assert choose_runs.first_that_can(runs[:1], attention).get_suptitle() == ""  # it is clear whose
+
+
+def test_the_method_is_drawn_of_the_best_run_that_has_most_of_it(monkeypatch):
+    monkeypatch.setattr(method_figure, "of_run", lambda run: Figure())
+    runs = [better("a", 1.0), better("b", 0.2, "oltr"), better("c", 0.6, "oltr")]
+    assert method_figure.draw(runs).get_suptitle() == "c"
+    assert method_figure.draw([better("d", 0.2), better("e", 0.6)]).get_suptitle() == "e"
