@@ -49,6 +49,13 @@ def test_the_reason_of_a_failure(code, said, reason):
     assert failure_reason(code, said) == reason
 
 
+def test_an_error_of_the_command_line_is_the_reason(capsys):
+    assert CommandProcess(["trian", "data"]).failure() == (
+        "There is no command called 'trian'. did you mean train?"
+    )
+    assert "error: There is no command" in capsys.readouterr().err
+
+
 def test_a_failure_fits_into_a_line_of_the_table():
     said = one_line("word\n" * 9999)
     assert said.startswith("word word") and "\n" not in said and len(said) <= 400 and said.endswith("…")
@@ -83,6 +90,15 @@ def test_an_equal_share_of_the_cores(monkeypatch):
     assert "OMP_NUM_THREADS" not in processes._environment(1)
     monkeypatch.setenv("OMP_NUM_THREADS", "5")
     assert processes._environment(3)["OMP_NUM_THREADS"] == "5"
+
+
+def test_progress_bars_are_drawn_if_ours_would_be(monkeypatch):
+    assert "TTY_COMPATIBLE" not in processes._environment(1)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "97")
+    shown = processes._environment(1)
+    assert shown["TTY_COMPATIBLE"] == "1" and shown["COLUMNS"] == "97"
+    assert "TTY_COMPATIBLE" not in processes._environment(2)
 
 
 def test_an_interruption_ends_all_processes(pretend, tmp_path):

@@ -89,9 +89,9 @@ def _longtail(plan: Plan) -> Prepared:
     measurable(suite, drawn[max(drawn)])
     images = {}
     for part in plan.parts[1:]:
-        path = save_set(full, drawn[part.at], part.out)
-        images[part.at] = Data(path, read_source(path))
-    parts = [(part, images[part.at]) for part in plan.parts]
+        path = save_set(full, drawn[part.alpha], part.out)
+        images[part.alpha] = Data(path, read_source(path))
+    parts = [(part, images[part.alpha]) for part in plan.parts]
     for part, data in parts:
         check_folder(part, data.manifest)
     sizes = {alpha: data.manifest.sizes() for alpha, data in images.items()}

@@ -33,7 +33,7 @@ class Results:
     def __init__(self, part: Part, manifest: Manifest):
         expect = load_recipe(part.suite.recipe).expect
         self.part, self.manifest = part, manifest
-        at = "" if part.alpha is None else f", α = {part.alpha:g}"
+        at = f", α = {part.alpha:g}" if part.alpha else ""
         self.rows = [
             SeedRow(
                 label=row.label + at,
@@ -47,28 +47,28 @@ class Results:
         for run in filter(part.finished, part.runs):
             self.add(run)
 
-    def add(self, run: Run, failure: str | None = None) -> None:
-        """Measure every row of a run that has ended, or note there why it failed."""
-        trained = None
-        if failure is None:
+    def add(self, run: Run) -> None:
+        """Measure every row of a finished run; one that cannot be measured leaves the others."""
+        trained, seed = None, run.config.seed
+        for wanted, row in self.of(run):
             try:
-                trained = self.open(run)
-            except UserError as problem:
-                failure = str(problem)
-        seed = run.config.seed
-        for wanted, row in zip(self.part.suite.rows, self.rows, strict=True):
-            if not run.measures(wanted):
-                continue
-            if trained is None:
-                row.failures[seed] = one_line(str(failure))
-                continue
-            try:
+                trained = trained or self.open(run)
                 row.reports[seed] = measure(wanted, trained)
                 row.failures.pop(seed, None)
             except UserError as problem:
                 row.failures[seed] = one_line(str(problem))
-            except Exception as problem:  # one score that fails leaves the other rows
+            except Exception as problem:
                 row.failures[seed] = one_line(f"{type(problem).__name__}: {problem}")
+
+    def fail(self, run: Run, why: str) -> None:
+        """Note in the rows of a run why they have no numbers."""
+        for _, row in self.of(run):
+            row.failures[run.config.seed] = why
+
+    def of(self, run: Run) -> list[tuple[SuiteRow, SeedRow]]:
+        """The rows that are measured on a run, as the suite has them and as they are filled."""
+        pairs = zip(self.part.suite.rows, self.rows, strict=True)
+        return [(wanted, row) for wanted, row in pairs if run.measures(wanted)]
 
     def open(self, run: Run) -> TrainedRun:
         """A finished run, with the images where they are now."""

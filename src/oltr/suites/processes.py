@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from io import BufferedReader
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from oltr.console import console
 from oltr.suites.seeds import one_line
@@ -30,19 +30,6 @@ _FAULT = re.compile(r"error: |[\w.]+(Error|Exception)\b")  # how the line that s
 _PR_SET_PDEATHSIG = 1
 # Looked up here: between fork and exec as little as possible should happen.
 _prctl = getattr(ctypes.PyDLL(None), "prctl", None) if sys.platform == "linux" else None
-
-
-class Process(Protocol):
-    """A command under way."""
-
-    @property
-    def ended(self) -> bool: ...
-
-    def failure(self) -> str | None:
-        """Why it failed, or None; waits for its end."""
-
-    def interrupt(self) -> None:
-        """Stop it as Ctrl-C does, and wait until it has ended."""
 
 
 class CommandProcess:
@@ -71,6 +58,7 @@ class CommandProcess:
         return self.process.poll() is not None
 
     def failure(self) -> str | None:
+        """Why it failed, or None; waits for its end."""
         code = self.process.wait()
         self.reader.join(timeout=5)  # a worker that outlives the process may hold the stream open
         if not self.quiet:
@@ -80,6 +68,7 @@ class CommandProcess:
         return failure_reason(code, self.said)
 
     def interrupt(self) -> None:
+        """Stop it as Ctrl-C does, and wait for its end."""
         shown, self.quiet = not self.quiet, True  # our own message is enough
         if shown:
             _clear_bar()
@@ -104,14 +93,14 @@ class CommandProcess:
 
 
 def side_by_side(
-    items: Iterable[T], jobs: int, start: Callable[[T, list[T]], Process | None]
+    items: Iterable[T], jobs: int, start: Callable[[T, list[T]], CommandProcess | None]
 ) -> Iterator[tuple[T, str | None]]:
     """Each item as its process ends, with why it failed; at most `jobs` processes at a time.
 
     `start(item, running)` starts a process, or returns None while the item must wait for a running one.
     However the iteration ends, no process is left.
     """
-    waiting, running = list(items), dict[T, Process]()
+    waiting, running = list(items), dict[T, CommandProcess]()
     try:
         while waiting or running:
             for item in list(waiting):

@@ -76,14 +76,8 @@ class Part:
     runs: list[Run]
     out: Path
     title: str = ""
-    alpha: float | None = None  # of a longtail sweep
+    alpha: float = 0.0  # of a longtail sweep
     backbone: bool = False  # the other parts need its runs
-
-    @property
-    def at(self) -> float:
-        """The α of a longtail sweep."""
-        assert self.alpha is not None
-        return self.alpha
 
     def folder(self, run: Run) -> RunFolder:
         return RunFolder(self.out / run.name)

@@ -29,7 +29,10 @@ def run_suite(options: SuiteOptions) -> Outcome:
         done.append(Results(part, data.manifest))
         outcome = _write_table(plan, done, facts)
         for run, failure in train_runs(part, data, options.jobs, options.cpu):
-            done[-1].add(run, failure)
+            if failure is None:
+                done[-1].add(run)
+            else:
+                done[-1].fail(run, failure)
             outcome = _write_table(plan, done, facts)
         if part.backbone and done[-1].failed():
             break  # there is nothing to train on

@@ -11,7 +11,7 @@ import numpy as np
 from oltr.runs.tables import MISSING, Table
 from oltr.suites.files import csv_text, write_files, write_json
 from oltr.suites.measure import Results, row_rule
-from oltr.suites.suite_file import Suite, SuiteRow
+from oltr.suites.suite_file import Suite
 
 if TYPE_CHECKING:
     from oltr.figures.sweep_curves import Curve
@@ -28,27 +28,26 @@ def sweep_curves(suite: Suite, done: Sequence[Results]) -> list[Curve]:
     """The curves of every row that has a finished run."""
     if suite.sweep == "longtail":
         return _longtail_curves([results for results in done if not results.part.backbone])
-    return [curve for results in done for row in suite.rows for curve in _curves(suite.sweep, row, results)]
 
-
-def _curves(sweep: str | None, row: SuiteRow, results: Results) -> list[Curve]:
     from oltr.figures.open_classes_sweep import open_classes_sweep
     from oltr.figures.sweep_curves import open_classes_curves, threshold_curves
     from oltr.figures.threshold_sweep import threshold_sweep
 
-    place = results.part.suite.rows.index(row)
-    runs = {run.config.seed: run for run in results.part.runs if run.measures(row)}
-    by_seed: dict[int, Any] = {}
-    for seed in (seed for seed in runs if seed in results.rows[place].reports):
-        trained = results.open(runs[seed])
-        if sweep == "threshold":
-            by_seed[seed] = threshold_sweep(trained, np.linspace(0, 1, THRESHOLDS), "softmax")
-        else:
-            names = results.manifest.rows("open")["label"].tolist()
-            by_seed[seed] = open_classes_sweep(trained.under(row_rule(row, trained)), names)
-    if not by_seed:
-        return []
-    return (threshold_curves if sweep == "threshold" else open_classes_curves)(row.label, by_seed)
+    (results,) = done
+    open_classes = results.manifest.rows("open")["label"].tolist()
+    sweeps: dict[str, dict[int, Any]] = {row.label: {} for row in results.rows}
+    for run in results.part.runs:
+        for wanted, row in results.of(run):
+            if run.config.seed not in row.reports:
+                continue
+            trained = results.open(run)
+            if suite.sweep == "threshold":
+                found: Any = threshold_sweep(trained, np.linspace(0, 1, THRESHOLDS), "softmax")
+            else:
+                found = open_classes_sweep(trained.under(row_rule(wanted, trained)), open_classes)
+            sweeps[row.label][run.config.seed] = found
+    curves_of: Any = threshold_curves if suite.sweep == "threshold" else open_classes_curves
+    return [curve for label, seeds in sweeps.items() if seeds for curve in curves_of(label, seeds)]
 
 
 def _longtail_curves(done: Sequence[Results]) -> list[Curve]:
@@ -57,7 +56,7 @@ def _longtail_curves(done: Sequence[Results]) -> list[Curve]:
     by_label: dict[str, dict[float, dict[int, Report]]] = {}
     for results in done:
         for wanted, row in zip(results.part.suite.rows, results.rows, strict=True):
-            by_label.setdefault(wanted.label, {})[results.part.at] = row.reports
+            by_label.setdefault(wanted.label, {})[results.part.alpha] = row.reports
     found = {label: reports for label, reports in by_label.items() if any(reports.values())}
     return [curve for label, reports in found.items() for curve in longtail_curves(label, reports)]
 

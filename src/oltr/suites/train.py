@@ -11,7 +11,7 @@ from oltr.console import console
 from oltr.data.sources import names_object
 from oltr.errors import UserError
 from oltr.suites.data import Data
-from oltr.suites.processes import CommandProcess, Process, side_by_side
+from oltr.suites.processes import CommandProcess, side_by_side
 from oltr.suites.run import Part, Run
 from oltr.training.command import train_command
 from oltr.training.options import TrainOptions
@@ -26,7 +26,7 @@ def train_runs(part: Part, data: Data, jobs: int = 1, cpu: bool = False) -> Iter
     waiting.sort(key=lambda run: not part.started(run))
     progress = _Progress(part, waiting)
 
-    def start(run: Run, running: list[Run]) -> Process | None:
+    def start(run: Run, running: list[Run]) -> CommandProcess | None:
         shared = None
         if not part.started(run):
             others = [other for other in part.runs if run.shares_stage1(other)]
