@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from oltr.console import Console
-from oltr.data import image_access as opened
 from oltr.data.augment import Augment
 from oltr.data.image_access import Images, open_images
+from oltr.data.images import read_image
 from oltr.data.pack import open_pack
 from oltr.training import fit as fitting
 from oltr.training.fit import fit
@@ -24,12 +24,12 @@ from tests.helpers.tiny import tiny_config
 CPU = torch.device("cpu")
 
 
-def images_in(home, pack, folder):
+def images_in(home, pack, folder, read=read_image):
     if home == "pack":
         return open_images(open_pack(pack).manifest, ["train"], 32, 32, CPU)["train"]
     files = [write_picture(folder / f"{number}.png", 32) for number in range(20)]
     if home == "files":
-        return Images(32, np.zeros(20, dtype=np.int64), files=files)
+        return Images(32, np.zeros(20, dtype=np.int64), files=files, read=read)
     pixels = torch.zeros((20, 32, 32, 3), dtype=torch.uint8)
     return Images(32, np.zeros(20, dtype=np.int64), np.arange(20), pixels, home="memory")
 
@@ -47,24 +47,27 @@ def test_rates_are_measured_and_no_random_state_moves(home, pack, tmp_path):
     assert states() == before
 
 
-def test_slow_files_do_not_hold_up_training(pack, tmp_path, monkeypatch):
-    read, asked = opened.read_image, []
+def test_slow_files_do_not_hold_up_training(pack, tmp_path):
+    asked = []
 
     def slowly(path, size):
         asked.append(path)
         time.sleep(0.1)
-        return read(path, size)
+        return read_image(path, size)
 
-    monkeypatch.setattr(opened, "read_image", slowly)
-    rate = input_rate(images_in("files", pack, tmp_path), Augment(tiny_config().data), 8, CPU, workers=0)
+    images = images_in("files", pack, tmp_path, slowly)
+    rate = input_rate(images, Augment(tiny_config().data), 8, CPU, workers=0)
     assert len(asked) == 2  # once to warm up
     assert 0 < rate.read <= 10
 
 
 def test_every_worker_counts(pack, tmp_path, monkeypatch):
-    monkeypatch.setattr(opened, "read_image", lambda path, size: time.sleep(0.1) or np.zeros((32, 32, 3)))
+    def slowly(path, size):
+        time.sleep(0.1)
+        return np.zeros((32, 32, 3))
+
     monkeypatch.setattr("os.cpu_count", lambda: 4)
-    images, augment = images_in("files", pack, tmp_path), Augment(tiny_config().data)
+    images, augment = images_in("files", pack, tmp_path, slowly), Augment(tiny_config().data)
     one, three, many = (input_rate(images, augment, 8, CPU, workers).read for workers in (1, 3, 9))
     assert three == pytest.approx(3 * one, rel=0.3) and many == pytest.approx(4 * one, rel=0.3)
 
