@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from oltr.cli.main import _guarded
 from oltr.config import RunConfig, StageConfig
 from oltr.errors import UserError
 from oltr.methods import METHODS
@@ -193,6 +194,15 @@ def test_recipes_of_other_packages(birds, capsys):
     assert len(told) == 2
     assert "'birds' of birds" in told[0] and "there are others called glyphs.yaml" in told[0]
     assert "'dodos' of dodos" in told[1] and "no folder of dodo_recipes" in told[1]
+
+
+def test_a_broken_recipe_of_another_package_does_not_stop_the_listing(birds, capsys):
+    (birds / "owls.yaml").write_text("run: [")
+    assert _guarded(["recipes"]) == 0
+    said = capsys.readouterr()
+    assert "birds" in said.out and "glyphs" in said.out and "owls" not in said.out
+    assert "the recipe owls is left out" in said.err
+    assert _guarded(["recipes", "owls"]) == 2
 
 
 def test_recipes_beside_a_module(tmp_path, monkeypatch):

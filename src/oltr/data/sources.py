@@ -19,8 +19,7 @@ from oltr.wording import first_few
 
 FORMS = (
     "a manifest (.csv or .parquet), a folder of class folders, a folder with train/ val/ test/ open/, "
-    "a folder with lists *_train.txt, *_test.txt, a pack (.pack), or package.module:attribute, which is a "
-    "DataFrame or a Dataset"
+    "a folder with lists *_train.txt, *_test.txt, or a pack (.pack)"
 )
 
 
@@ -49,8 +48,8 @@ def read_source(source: Any, root: str | Path | None = None, seed: int = 0, flat
         return read_datasets(source, Path(root or ".").expanduser().absolute(), seed, flat)
     raise UserError(
         f"An object of type {type(source).__name__} is no source of images.",
-        f"A source is {FORMS}; in Python also such an object itself.",
-        "an object with a length and (image, label) items by number" if hasattr(source, "__iter__") else "",
+        f"A source is {FORMS}; or a DataFrame, or a Dataset.",
+        "a Dataset with a length and (image, label) items by number" if hasattr(source, "__iter__") else "",
     )
 
 
