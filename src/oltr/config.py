@@ -1,4 +1,4 @@
-"""Everything a run can be told, as frozen dataclasses; with the recipes, the only home of defaults."""
+"""Everything a run can be told, as frozen dataclasses; defaults are here, in methods and in recipes."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class RunConfig:
     backbone: str = "resnet10"
     weights: str | None = None  # a file, "pretrained" (downloads), or none: from scratch
     recipe: str = "photos"
-    settings: dict[str, Any] = field(default_factory=dict)  # the method's own numbers, from its recipe
+    settings: dict[str, Any] = field(default_factory=dict)  # the method's own numbers; defaults: its Settings
     data: DataConfig = field(default_factory=DataConfig)
     stage1: StageConfig = field(default_factory=StageConfig)
     stage2: StageConfig | None = None

@@ -1,7 +1,10 @@
 """What the command line says, laid over a recipe."""
 
 import pytest
+import yaml
 
+from oltr.errors import UserError
+from oltr.methods import METHODS
 from oltr.training.configure import configure
 
 
@@ -22,3 +25,17 @@ def test_the_stored_size_and_the_drops_follow_in_proportion():
 )
 def test_what_is_set_by_name_stays(change, found):
     assert found(configure("imagenet-lt", "oltr", image_size=32, epochs=(10, 5), changes=[change]))
+
+
+@pytest.mark.parametrize("method", list(METHODS))
+def test_a_configuration_holds_all_settings_of_its_method(method):
+    config = configure("glyphs", method)
+    assert config.settings == METHODS[method].all_settings()
+    assert yaml.safe_load(yaml.safe_dump(config.settings)) == config.settings
+
+
+def test_settings_that_were_changed_are_stored_as_numbers():
+    config = configure("glyphs", "range", changes=["settings.within_weight=5e-6", "settings.margin=3"])
+    assert config.settings == METHODS["range"].all_settings() | {"within_weight": 5e-6, "margin": 3.0}
+    with pytest.raises(UserError, match=r"settings\.largest is 0"):
+        configure("glyphs", "range", changes=["settings.largest=0"])
