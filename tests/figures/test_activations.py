@@ -18,7 +18,7 @@ VIEWS = torch.randn(23, 3, 64, 64, generator=torch.Generator().manual_seed(1))
 def network(fc: int | None = None, backbone: str = "test_resnet", attention: str = "modulated") -> Network:
     torch.manual_seed(0)
     net = Backbone(backbone, 64)
-    looks = build_attention(net, attention, "pointwise", -1, 64)
+    looks = build_attention(net, attention)
     if looks is not None:
         torch.nn.init.normal_(looks.self_attention.out.weight, std=0.1)
     direct = DirectFeature(net.channels, fc)

@@ -331,3 +331,12 @@ def test_the_logits_of_oltr_equal_a_loop_over_the_whole_head(name):
 def test_a_setting_out_of_range_is_told_before_any_work(name, setting, value):
     with pytest.raises(UserError, match=rf"settings\.{setting} is {value}"):
         make(name, **{setting: value})
+
+
+@pytest.mark.parametrize("name", list(METHODS))
+def test_a_method_moves_with_its_losses_and_learns_nothing_itself(name):
+    method = make(name).to("meta")
+    assert all(buffer.is_meta for buffer in method.buffers()) and not list(method.parameters())
+    assert not method.train_counts.is_meta
+    counted = {"balanced-softmax", "cost-sensitive", "experts", "ldam-drw"}
+    assert bool(list(method.buffers())) == (name in counted)
