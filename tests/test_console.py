@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
+import io
 
-from oltr.console import process_rank
+import pytest
+from rich.console import Console as Screen
+
+from oltr.console import Console, process_rank
 
 
 @pytest.mark.parametrize(
@@ -24,3 +27,13 @@ def test_the_first_process(monkeypatch, environment, first):
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     assert (process_rank() == 0) is first
+
+
+def test_work_within_other_work_has_no_bar_of_its_own():
+    console, written = Console(), io.StringIO()
+    console.screen = Screen(file=written, force_terminal=True)
+    with console.progress("outer") as outer:
+        with console.progress("inner") as inner:
+            inner(2, 2)
+        outer(1, 1)
+    assert "outer" in written.getvalue() and "inner" not in written.getvalue()

@@ -38,6 +38,7 @@ class Console:
         if process_rank() > 0:
             warnings.simplefilter("ignore")  # the first process has the same to say
         self.screen = Screen(stderr=True, quiet=quiet or process_rank() > 0, highlight=False)
+        self.bar_shown = False
 
     def say(self, text: str) -> None:
         """A line of information."""
@@ -63,7 +64,7 @@ class Console:
 
     @contextmanager
     def progress(self, what: str, unit: str = "images") -> Iterator[Callable[[int, int], None]]:
-        """A bar driven by calls of update(done, total); it goes away when the work is done."""
+        """A bar driven by calls of update(done, total), removed at the end; none within another."""
         rate = TextColumn("{task.fields[rate]}")
         columns = (
             TextColumn("{task.description}"),
@@ -72,20 +73,24 @@ class Console:
             rate,
             TimeRemainingColumn(),
         )
-        off = self.screen.quiet or not self.screen.is_terminal
-        with Progress(*columns, console=self.screen, transient=True, disable=off) as bar:
-            task, began = bar.add_task(what, total=None, rate=""), time.monotonic()
-            shown = 0.0
+        off = self.bar_shown or not self.screen.is_terminal
+        before, self.bar_shown = self.bar_shown, True
+        try:
+            with Progress(*columns, console=self.screen, transient=True, disable=off) as bar:
+                task, began = bar.add_task(what, total=None, rate=""), time.monotonic()
+                shown = 0.0
 
-            def update(done: int, total: int) -> None:
-                nonlocal shown
-                if off or (time.monotonic() - shown < BETWEEN_UPDATES and done < total):
-                    return
-                shown = time.monotonic()
-                speed = done / max(time.monotonic() - began, 1e-6)
-                bar.update(task, completed=done, total=total, rate=f"{speed:,.0f} {unit}/s")
+                def update(done: int, total: int) -> None:
+                    nonlocal shown
+                    if off or (time.monotonic() - shown < BETWEEN_UPDATES and done < total):
+                        return
+                    shown = time.monotonic()
+                    speed = done / max(time.monotonic() - began, 1e-6)
+                    bar.update(task, completed=done, total=total, rate=f"{speed:,.0f} {unit}/s")
 
-            yield update
+                yield update
+        finally:
+            self.bar_shown = before
 
     def epoch_header(self) -> None:
         """The head of the table that `epoch` fills."""

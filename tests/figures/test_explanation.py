@@ -11,7 +11,7 @@ import torch
 
 from oltr.errors import UserError
 from oltr.figures.explanation_figure import explanation_figure
-from oltr.figures.panels import shortened
+from oltr.figures.run_names import shortened
 from oltr.figures.save import save_figure
 from oltr.openset import SCORES, RejectionRule
 from oltr.openset.moments import class_means

@@ -78,6 +78,15 @@ def test_the_threshold_is_repeated_too(run):
     assert "--unknown-rate 0.05" in told(run).commands[1]
 
 
+def test_shot_groups_are_those_of_the_report(tmp_path):
+    run = made_run(tmp_path / "run", made_pack(tmp_path / "data", counts=(100, 30, 20, 3)))
+    TrainedRun(run).measure(shots="released").save(run / "report.json")
+    (measured,) = measured_runs([run])
+    assert measured.run.groups.tolist() == ["many", "medium", "few", "few"] and not measured.caution
+    assert measured.report.shots.many == 1 and "--shots released" in told(run).commands[1]
+    assert "shots" not in told(run).commands[0]  # the training is the same
+
+
 @pytest.mark.parametrize("root", ["/elsewhere/my images", None])
 def test_where_paths_start_is_repeated_if_it_is_elsewhere(run, root):
     facts = yaml.safe_load((run / "run.yaml").read_text())

@@ -9,9 +9,8 @@ from matplotlib.figure import Figure
 
 from oltr.figures.choose_runs import Runs, best_first, first_that_can
 from oltr.figures.figure import RunFigure
-from oltr.figures.panels import show_picture
 from oltr.figures.run_images import kept_sample, network_output, shown_images
-from oltr.figures.style import new_figure
+from oltr.figures.style import new_figure, show_picture
 from oltr.runs.explain.infused import infused
 from oltr.runs.explain.training_sample import ActivationAverages
 from oltr.runs.trained_run import TrainedRun

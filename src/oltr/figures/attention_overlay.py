@@ -10,9 +10,8 @@ from matplotlib.figure import Figure, FigureBase
 
 from oltr.figures.choose_runs import Runs, best_first, first_that_can
 from oltr.figures.figure import RunFigure
-from oltr.figures.panels import bare, show_picture, without
 from oltr.figures.run_images import shown_images
-from oltr.figures.style import new_figure
+from oltr.figures.style import bare, new_figure, show_picture, without
 from oltr.runs.explain.attention_maps import AttentionMaps, attention_maps
 from oltr.runs.trained_run import TrainedRun
 from oltr.training.precision import autocast

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from matplotlib.figure import Figure
 
 from oltr.errors import UserError
-from oltr.figures.panels import shortened
+from oltr.figures.run_names import shortened
 
 if TYPE_CHECKING:
     from oltr.runs.trained_run import TrainedRun

@@ -11,9 +11,9 @@ from matplotlib.figure import Figure, FigureBase, SubFigure
 
 from oltr.figures.attention_overlay import draw_attention
 from oltr.figures.infused_concepts import draw_concepts
-from oltr.figures.panels import shortened, show_picture, without
+from oltr.figures.run_names import shortened
 from oltr.figures.score_place import draw_score_place
-from oltr.figures.style import SHOT_COLOURS, clean, new_figure
+from oltr.figures.style import SHOT_COLOURS, clean, new_figure, show_picture, without
 from oltr.runs.explain.explanation import Candidate, Explanation, Missing, Nearest
 
 WIDTH, VERDICT, ABSENT = 9.2, 3.3, 0.55  # inches: the page, its first row, the words for a missing part

@@ -8,8 +8,6 @@ from typing import TypeVar
 from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 
-from oltr.figures.panels import shortened
-
 Numbers = TypeVar("Numbers")
 KEPT = 7  # letters of a beginning that all names share
 LETTER, MARK, ROW = 0.065, 0.57, 0.17  # inches of a legend: a letter, a mark with its margins, a line
@@ -34,6 +32,16 @@ def short_names(runs: Mapping[str, Numbers], most: int = 40) -> dict[str, Number
         marks = [f" ({place})" for place in range(1, len(names) + 1)]
         short = [shortened(name, most - len(mark)) + mark for name, mark in zip(names, marks, strict=True)]
     return dict(zip(short, runs.values(), strict=True))
+
+
+def shortened(name: str, most: int = 32) -> str:
+    """A name that fits under a picture: of a long one both ends.
+
+    >>> shortened("abcdefghij", 7)
+    'abc…hij'
+    """
+    kept = (most - 1) // 2
+    return name if len(name) <= most else f"{name[: most - 1 - kept]}…{name[-kept:]}"
 
 
 def legend_below(figure: Figure, marks: Sequence[Artist]) -> None:

@@ -19,7 +19,7 @@ TIMELESS = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 
 
 def save_figure(figure: Figure, path: Path) -> None:
-    """Write a figure as PNG, SVG or PDF by its suffix, whole or not at all."""
+    """Write a figure as PNG, SVG or PDF by its suffix, atomically."""
     kind = path.suffix.lower()
     if kind not in KINDS:
         raise UserError(f"{path} is no name for a figure.", try_this=f"a name ending in {', '.join(KINDS)}")

@@ -1,15 +1,17 @@
-"""What all figures share: colours that everyone can tell apart, and axes without ornament."""
+"""What all figures share: colours that everyone can tell apart, axes without ornament, single pictures."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from oltr.errors import UserError
+from oltr.figures.run_names import shortened
 
 # From Okabe and Ito's palette, which colour-blind readers can tell apart.
 SHOT_COLOURS = {"many": "#0072B2", "medium": "#E69F00", "few": "#CC79A7"}
@@ -51,3 +53,24 @@ def run_axes(runs: Mapping[str, Any], width: float = 6.0, height: float = 4.2) -
     axes = figure.add_subplot()
     axes.set_prop_cycle(RUN_STYLES)
     return figure, axes
+
+
+def show_picture(axes: Axes, picture: np.ndarray, name: str = "") -> None:
+    """An image as it is, its name below (in which a dollar sign is a dollar sign)."""
+    axes.imshow(picture, interpolation="nearest")
+    bare(axes)
+    axes.set_xlabel("\n".join(map(shortened, name.split("\n"))), fontsize="x-small", parse_math=False)
+
+
+def without(axes: Axes, why: str) -> None:
+    """Words in the place of a picture that cannot be made."""
+    axes.text(0.5, 0.5, why, ha="center", va="center", fontsize="x-small", color="0.4", parse_math=False)
+    axes.set_box_aspect(1)
+    bare(axes)
+
+
+def bare(axes: Axes) -> None:
+    """A thin frame, no ticks: a picture has no scale."""
+    axes.set_xticks([])
+    axes.set_yticks([])
+    axes.spines[:].set_color("0.8")

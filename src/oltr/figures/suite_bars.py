@@ -14,7 +14,7 @@ from matplotlib.patches import Patch
 
 from oltr.errors import UserError
 from oltr.figures.figure import RunFigure
-from oltr.figures.panels import shortened
+from oltr.figures.run_names import shortened
 from oltr.figures.style import SERIES, SHOT_COLOURS, clean, new_figure
 
 COLOURS = {**SHOT_COLOURS, "overall": SERIES[2]}  # also the measures, in order

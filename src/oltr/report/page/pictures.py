@@ -46,8 +46,7 @@ def draw_pictures(runs: Runs, folder: Path | None = None) -> list[Picture]:
         warnings.catch_warnings(record=True) as said,
     ):
         for figure in wanted:
-            with console.silent():  # bars of single figures would come and go
-                pictures.append(_picture(figure, runs, folder))
+            pictures.append(_picture(figure, runs, folder))
             progress(len(pictures), len(wanted))
     for message in dict.fromkeys(str(warning.message) for warning in said):
         warnings.warn(message)  # once, however many runs and figures have the same to say

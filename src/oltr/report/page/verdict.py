@@ -73,7 +73,7 @@ def _rule(run: TrainedRun, caught: Caught | None) -> list[str]:
         return ["There were no open images, so nothing is known of how it treats what it has never seen."]
     words = str(run.rule)
     if caught.unknown < ALMOST_NONE:
-        words += " That rejects almost nothing."
+        words += " That catches almost no unknown image."
     elif caught.false_alarms > MOST:
         words += " That rejects most known images."
     note = run.rule.note
