@@ -1,4 +1,4 @@
-"""Everything a run can be told, as frozen dataclasses; defaults are here, in methods and in recipes."""
+"""Everything a run can be told, as frozen dataclasses; with the recipes, the only home of defaults."""
 
 from __future__ import annotations
 
@@ -47,17 +47,20 @@ class StageConfig:
     schedule: Literal["step", "cosine"] = "step"
     lr_milestones: dict[int, float] = field(default_factory=dict)  # "step": from this epoch on, this factor
     warmup_epochs: int = 0  # linear, from the first epoch on
+    lr_every: Literal["epoch", "step"] = "epoch"  # how often the schedule changes the rates
+    ema: float = 0.0  # decay of the average of the weights over the steps, which is then kept; 0: none
     frozen: tuple[str, ...] = ()  # roles that do not learn
     freeze_statistics: bool = False  # of the frozen roles; else their batch norms still follow the data
 
-    def lr_factor(self, epoch: int) -> float:
-        """The share of the learning rates in force during `epoch` (from 0)."""
-        if epoch < self.warmup_epochs:
-            return (epoch + 1) / self.warmup_epochs
+    def lr_factor(self, epoch: int, step: int = 0, steps: int = 1) -> float:
+        """The factor of the learning rates in `epoch` (from 0), or at one of its `steps` (from 0)."""
+        at = epoch + step / steps
+        if at < self.warmup_epochs:
+            return (at + 1 / steps) / self.warmup_epochs
         if self.schedule == "cosine":
-            done = (epoch - self.warmup_epochs) / max(self.epochs - self.warmup_epochs, 1)
+            done = (at - self.warmup_epochs) / max(self.epochs - self.warmup_epochs, 1)
             return 0.5 * (1 + math.cos(math.pi * done))
-        passed = [at for at in self.lr_milestones if epoch >= at]
+        passed = [milestone for milestone in self.lr_milestones if at >= milestone]
         return self.lr_milestones[max(passed)] if passed else 1.0
 
     def lasting(self, epochs: int) -> StageConfig:
@@ -73,6 +76,15 @@ class StageConfig:
 
 
 @dataclass(frozen=True)
+class DecisionConfig:
+    """By what an image is called unknown; the threshold follows at the end of training."""
+
+    score: str | None = None  # the method's own unless given
+    threshold: float | None = None  # a fixed one, instead of the rate
+    unknown_rate: float | None = 0.05  # share of known validation images that may be rejected
+
+
+@dataclass(frozen=True)
 class RunConfig:
     """A whole run; `run.yaml` holds one."""
 
@@ -80,10 +92,11 @@ class RunConfig:
     backbone: str = "resnet10"
     weights: str | None = None  # a file, "pretrained" (downloads), or none: from scratch
     recipe: str = "photos"
-    settings: dict[str, Any] = field(default_factory=dict)  # the method's own numbers; defaults: its Settings
+    settings: dict[str, Any] = field(default_factory=dict)  # all of the method's own numbers
     data: DataConfig = field(default_factory=DataConfig)
     stage1: StageConfig = field(default_factory=StageConfig)
     stage2: StageConfig | None = None
+    decision: DecisionConfig = field(default_factory=DecisionConfig)
     keep: Literal["best", "last"] = "best"  # which epoch's weights stay: best on validation, or the last
     shots: Literal["standard", "released"] = "standard"
     precision: Literal["auto", "float32", "bfloat16"] = "auto"  # auto: bfloat16 where a GPU has it
@@ -120,6 +133,15 @@ def build(cls: type[C], values: Mapping[str, Any], where: str = "") -> C:
         return cls(**parsed)
     except TypeError as problem:
         raise UserError(f"{where or cls.__name__} is incomplete.", str(problem)) from problem
+
+
+def plain_values(value: Any) -> Any:
+    """Tuples as lists, all the way down, as YAML gives them back."""
+    if isinstance(value, dict):
+        return {key: plain_values(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain_values(item) for item in value]
+    return value
 
 
 def _unknown_setting(name: str, hints: Mapping[str, Any], values: Mapping[str, Any], where: str) -> UserError:

@@ -1,11 +1,12 @@
 """What the command line says, laid over a recipe."""
 
+from dataclasses import dataclass
+
 import pytest
-import yaml
 
 from oltr.errors import UserError
-from oltr.methods import METHODS
-from oltr.training.configure import configure
+from oltr.methods import METHODS, Method, MethodInfo
+from oltr.training.configure import configure, recipe_config
 
 
 def test_the_stored_size_and_the_drops_follow_in_proportion():
@@ -27,11 +28,51 @@ def test_what_is_set_by_name_stays(change, found):
     assert found(configure("imagenet-lt", "oltr", image_size=32, epochs=(10, 5), changes=[change]))
 
 
-@pytest.mark.parametrize("method", list(METHODS))
-def test_a_configuration_holds_all_settings_of_its_method(method):
-    config = configure("glyphs", method)
-    assert config.settings == METHODS[method].all_settings()
-    assert yaml.safe_load(yaml.safe_dump(config.settings)) == config.settings
+@dataclass(frozen=True)
+class OwnSettings:
+    smoothing: float = 0.1
+    powers: tuple[float, ...] = (1.0, 2.0)
+    width: int | None = None
+
+
+class Own(Method):
+    """A method from outside, without a file of numbers."""
+
+    Settings = OwnSettings
+    info = MethodInfo("Own", "A method of this test", "nobody", 2020)
+
+
+OWN = f"{__name__}:Own"
+
+
+def test_a_method_without_a_file_has_the_defaults_of_its_settings():
+    config = configure("glyphs", OWN, changes=["settings.smoothing=5e-2"])
+    assert config.method == OWN and METHODS[config.method] is Own
+    assert config.settings == {"smoothing": 0.05, "powers": [1.0, 2.0], "width": None}
+    assert config.stage2 == configure("glyphs", "plain").stage2
+
+
+def test_all_numbers_of_a_method_are_part_of_the_run():
+    for method in METHODS:
+        config = configure("glyphs", method)
+        names = set(METHODS[method].Settings.__dataclass_fields__)
+        assert set(config.settings) == names and recipe_config("glyphs", method) == config
+
+
+@pytest.mark.parametrize(
+    ("method", "changes", "message"),
+    [
+        ("oltr-papr", (), r"no method called 'oltr-papr'.*did you mean oltr-paper"),
+        (f"{__name__}:Mine", (), "no attribute 'Mine'"),
+        (f"{__name__}:OwnSettings", (), "no subclass of oltr.methods.base.Method"),
+        (OWN, ("settings.smoothng=1",), r"no setting in settings called 'smoothng'.*did you mean smoothing"),
+        (OWN, ("smoothing=1",), r"did you mean settings\.smoothing"),
+        (OWN, ("settings.smoothing=much",), "settings.smoothing is 'much'"),
+    ],
+)
+def test_a_method_or_a_number_that_is_not_there_is_refused(method, changes, message):
+    with pytest.raises(UserError, match=f"(?s){message}"):
+        configure("glyphs", method, changes=changes)
 
 
 def test_settings_that_were_changed_are_stored_as_numbers():
