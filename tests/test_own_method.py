@@ -106,11 +106,10 @@ def test_nothing_needs_to_be_installed(own_path, pack, tmp_path, monkeypatch, ca
     monkeypatch.setattr(sys, "path", [place for place in sys.path if place != str(tmp_path)])
     monkeypatch.delitem(sys.modules, "own_method")
     capsys.readouterr()
-    assert _guarded(["evaluate", str(run), "--unknown-rate", "0.1"]) == 2
+    assert _guarded(["evaluate", str(run), "--source", str(pack)]) == 2
     assert "There is no module own_method" in capsys.readouterr().err
 
 
-@pytest.mark.xfail(strict=False, reason="scores do not take plain tensors and entry points yet")
 def test_evaluating_by_the_score(here, run, capsys):
     options = ["--score", "logit-margin", "--unknown-rate", "0.1", "--json"]
     assert _guarded(["evaluate", str(run), *options]) == 0

@@ -114,7 +114,7 @@ class Recognizer:
         return self
 
     @classmethod
-    def load(cls, path: str | Path, **decision: Any) -> Recognizer:
+    def load(cls, path: str | Path, *, verbose: bool = True, **decision: Any) -> Recognizer:
         """A trained recogniser from a run folder, under the run's rejection rule; `score`, `threshold` or
         `unknown_rate` give it another, for this object alone."""
         run = TrainedRun(path)
@@ -134,6 +134,7 @@ class Recognizer:
             threshold=None if rule.unknown_rate is not None else rule.threshold,
             unknown_rate=rule.unknown_rate,
             run=path,
+            verbose=verbose,
         )
         recognizer.run_ = run
         return recognizer

@@ -365,9 +365,9 @@ def test_checking_finds_copies_and_broken_items():
 
 
 def test_a_thumbnail_of_an_item():
-    from oltr.report.page.own_images import OwnImages
+    from oltr.report.page.worst import Thumbnails
 
-    own = OwnImages(read_source(splits(open=[(np.zeros(3), 0)])))
+    own = Thumbnails(read_source(splits(open=[(np.zeros(3), 0)])))
     assert own.thumbnail("test", 1).startswith("data:image/webp") and own.thumbnail("open", 0) == ""
 
 

@@ -56,9 +56,9 @@ def trained(pack, tmp_path_factory) -> TrainedRun:
 
 @pytest.fixture(scope="module")
 def other(pack, tmp_path_factory) -> TrainedRun:
-    """One with self-attention alone, in the stage before the last, and a layer before v_direct; read-only."""
+    """One with self-attention alone and a layer before v_direct; read-only."""
     folder = tmp_path_factory.mktemp("runs") / "other"
-    return train(pack, folder, attention="self", attention_stage=-2, fc=7)
+    return train(pack, folder, attention="self", fc=7)
 
 
 def test_one_image_of_each_kind(trained, pack):
@@ -85,7 +85,7 @@ def test_concepts_and_averages(trained):
 
 def test_another_kind_of_network(other):
     attention, concepts = attention_overlay.draw([other]), infused_concepts.draw([other])
-    assert "4×4" in attention.get_suptitle()
+    assert "2×2" in attention.get_suptitle()
     assert "settings.attention is self" in attention.axes[2].texts[0].get_text()
     assert "whole" in concepts.get_suptitle()
     neurons = [int(axes.get_title().split()[1]) for axes in concepts.axes if axes.get_title()]

@@ -87,7 +87,8 @@ def test_rare_classes_are_not_called_unknown(counts, line):
     score = fitted("openmax", separable(counts, seed=0))
     threshold = score.default_threshold
     if line == "rate":
-        threshold = choose_threshold(score, separable([10] * len(counts), seed=1), 0.05)
+        known = separable([10] * len(counts), seed=1)
+        threshold = choose_threshold(score, score.value(*known.inputs), 0.05)
     test, unseen = separable([50] * len(counts), seed=2), strangers(500, len(counts), seed=3)
     rejected = score.is_unknown(score.value(*test.inputs), threshold)
     rare = torch.tensor(counts)[test.labels] == 3
