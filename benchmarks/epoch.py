@@ -16,7 +16,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from lightning.fabric import Fabric
 from record import record
 from step import Measured
 
@@ -24,8 +23,8 @@ from oltr.console import console
 from oltr.data.image_access import Images
 from oltr.training.build import build_method, build_network
 from oltr.training.configure import configure
-from oltr.training.fabric import launch
 from oltr.training.options import TrainOptions
+from oltr.training.processes import SingleProcess, launch
 from oltr.training.run_folder import RunFolder
 from oltr.training.stage import Run, Stage
 
@@ -44,7 +43,9 @@ def made_up(images: int, classes: int, stored: int, device: torch.device) -> Ima
     return Images(stored, labels, np.arange(images), pixels, home="made-up pixels")
 
 
-def epoch_seconds(method_name: str, number: int, sizes: dict[str, int], fabric: Fabric) -> list[float]:
+def epoch_seconds(
+    method_name: str, number: int, sizes: dict[str, int], processes: SingleProcess
+) -> list[float]:
     """Training seconds of each epoch of the method's last stage on so many images."""
     settings = (f"batch_size={sizes['batch']}", f"epochs={EPOCHS}")
     stages = (1, 2) if method_name == "oltr" else (1,)
@@ -53,9 +54,9 @@ def epoch_seconds(method_name: str, number: int, sizes: dict[str, int], fabric: 
     counts = torch.full((sizes["classes"],), max(number // sizes["classes"], 1))
     method, stage = build_method(config, counts), config.num_stages
     network = build_network(config, method, stage)
-    images = {"train": made_up(number, sizes["classes"], sizes["stored"], fabric.device)}
+    images = {"train": made_up(number, sizes["classes"], sizes["stored"], processes.device)}
     with tempfile.TemporaryDirectory() as folder, console.silent():
-        run = Run(config, method, RunFolder(folder), images, fabric)
+        run = Run(config, method, RunFolder(folder), images, processes)
         Stage(run, stage, network, saved=None).train()
     return [row["seconds"] for row in run.history]
 
@@ -67,8 +68,8 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", default=["plain", "oltr"])
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
-    fabric = launch(TrainOptions(accelerator="cpu" if arguments.small else "auto"))
-    device, sizes = fabric.device, SMALL if arguments.small else FULL
+    processes = launch(TrainOptions(accelerator="cpu" if arguments.small else "auto"))
+    device, sizes = processes.device, SMALL if arguments.small else FULL
     rows = []
     print(f"{'method':<8}{'images':>9}{'first s':>9}{'epoch s':>9}{'images/s':>10}{'step alone':>12} share")
     for name in arguments.methods:
@@ -77,7 +78,7 @@ def main() -> None:
         step_rate = sizes["batch"] * 1000 / alone.run(steps)
         del alone
         for number in IMAGES["small" if arguments.small else "full"]:
-            seconds = epoch_seconds(name, number, sizes, fabric)
+            seconds = epoch_seconds(name, number, sizes, processes)
             shown = number // sizes["batch"] * sizes["batch"]
             rate, share = shown / min(seconds[1:]), shown / min(seconds[1:]) / step_rate
             row = {"method": name, "images": number, **sizes, "epoch_seconds": seconds}

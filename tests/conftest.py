@@ -11,11 +11,11 @@ import pytest
 # Small tensors everywhere: more than one thread per process only makes the tests slower.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+from tests.helpers.tiny import tiny_pack
+
 # A shell that starts the tests in the background has SIGINT ignored, and every process they start would, too:
 # tests of Ctrl-C would wait for ever.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-
-from tests.helpers.tiny import tiny_pack
 
 
 @pytest.fixture(scope="session")

@@ -1,12 +1,9 @@
-"""The processes and devices of a run, by Lightning Fabric; the only module that imports Lightning."""
+"""Several processes and devices, by Lightning Fabric; the only module that imports Lightning."""
 
 from __future__ import annotations
 
 import logging
-import os
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 
 import torch
@@ -27,7 +24,7 @@ from oltr.training.options import TrainOptions, training_device
 PATIENCE = timedelta(minutes=10)  # for a process that is late: longer than reading the images takes
 
 
-def launch(options: TrainOptions) -> Fabric:
+def launch_fabric(options: TrainOptions) -> Fabric:
     """Fabric with all processes of the run started and connected, one per device."""
     for name in ("lightning.pytorch", "lightning.fabric", "lightning"):
         logging.getLogger(name).setLevel(logging.ERROR)
@@ -44,7 +41,6 @@ def launch(options: TrainOptions) -> Fabric:
         plugins=environment,
         precision="32-true",  # bfloat16 is the step's own: see `precision.py`
     )
-    make_deterministic()
     fabric.launch()
     return fabric
 
@@ -78,27 +74,6 @@ def _detect(alone: bool) -> ClusterEnvironment | None:
     if SLURMEnvironment.detect():
         return SLURMEnvironment()
     return None
-
-
-def make_deterministic() -> None:
-    """Deterministic algorithms where torch has them, a warning where not."""
-    torch.use_deterministic_algorithms(True, warn_only=True)
-    # Otherwise every new tensor would be filled with NaN: a sixth of a small network's step.
-    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
-    torch.backends.cudnn.benchmark = False
-    os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"
-
-
-@contextmanager
-def stop_others_on_failure(fabric: Fabric) -> Iterator[None]:
-    """Kill the processes that this one started if the block fails: they would wait for it in vain."""
-    try:
-        yield
-    except BaseException:
-        started = getattr(fabric.strategy.launcher, "procs", [])
-        while started:  # emptied, as Fabric's observer kills this process when one of the list has failed
-            started.pop().kill()
-        raise
 
 
 class _DDP(DDPStrategy):

@@ -24,6 +24,7 @@ from oltr.training.ema import WeightAverage
 from oltr.training.frozen import freeze, set_training_mode
 from oltr.training.inference import class_means
 from oltr.training.optimizer import load_momentum, make_optimizer
+from oltr.training.processes import SingleProcess
 from oltr.training.run_folder import RunFolder
 from oltr.training.schedule import LearningRates
 from oltr.training.step import BatchLoss, Step, compiled, recorded
@@ -45,14 +46,14 @@ class Run:
     method: Method
     folder: RunFolder  # process 0 alone reads and writes it
     images: dict[str, Images]
-    fabric: Fabric
+    processes: SingleProcess | Fabric
     workers: int = 0
     tensorboard: bool = False
     history: list[dict[str, Any]] = field(default_factory=list)  # a row of metrics.csv for each epoch
 
     @property
     def device(self) -> torch.device:
-        return self.fabric.device
+        return self.processes.device
 
 
 def train_stage(run: Run, number: int, network: Network, saved: dict[str, Any] | None = None) -> None:
@@ -121,7 +122,7 @@ class Stage:
         self.step = Step(
             batch_loss,
             self.optimizer,
-            forward=run.fabric.setup_module(batch_loss),  # in DDP if there are several processes
+            forward=run.processes.setup_module(batch_loss),  # in DDP if there are several processes
             average=self.average,
             graph=recorded(config, device),
         )

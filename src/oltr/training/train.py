@@ -17,6 +17,7 @@ from oltr.nn.network import Network
 from oltr.training.build import build_method, build_network, build_stage2
 from oltr.training.inference import embed_images
 from oltr.training.options import TrainOptions
+from oltr.training.processes import launch, stop_others_on_failure
 from oltr.training.resume import Start, find_start
 from oltr.training.run_folder import RunFolder
 from oltr.training.stage import Run, train_stage
@@ -41,25 +42,23 @@ def train(
             folder.check_free()
         start = find_start(folder, config, method, manifest, options)
 
-    from oltr.training.fabric import launch, stop_others_on_failure  # Lightning takes a second to import
-
-    fabric = launch(options)
-    with stop_others_on_failure(fabric):
-        start = fabric.broadcast(start)
-        images = _open_all(manifest, config, fabric.device)
+    processes = launch(options)
+    with stop_others_on_failure(processes):
+        start = processes.broadcast(start)
+        images = _open_all(manifest, config, processes.device)
         run = Run(
             config,
             method,
             folder,
             images,
-            fabric,
+            processes,
             options.workers,
             options.tensorboard,
             start.history,
         )
         try:
             if rank() == 0 and not resuming:
-                folder.begin(config, manifest, source, fabric.device)
+                folder.begin(config, manifest, source, processes.device)
             network = _train_stages(run, start)
             _finish(run, network)
         except BaseException:
