@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 import yaml
 from PIL import Image
 
@@ -134,7 +135,9 @@ def test_a_few_files_are_decoded_at_a_time(trained, files, monkeypatch):
     monkeypatch.setattr(prediction, "answer", lambda run, some: most.append(len(some)) or answer(run, some))
     parts = trained.predict(files)
     assert max(most) == 7 and sum(most) == len(files)
-    pd.testing.assert_frame_equal(whole, parts, rtol=1e-4)
+    # On a GPU in bfloat16, where a row depends a little on its neighbours.
+    near = 1e-2 if torch.cuda.is_available() else 1e-4
+    pd.testing.assert_frame_equal(whole, parts, rtol=near)
 
 
 def test_saved_and_loaded_it_predicts_the_same(trained, files, tmp_path):

@@ -144,7 +144,7 @@ def test_averages_by_hand(trained, pack):
     pixels = np.asarray(opened.images)[opened.manifest.positions("train")]
     views = torch.from_numpy(pixels).permute(0, 3, 1, 2).float() / 255 * 4 - 2  # mean ½, deviation ¼
     with torch.no_grad():
-        values = trained.network.embed(views)[:, 3].numpy()
+        values = trained.network.embed(views.to(trained.device))[:, 3].cpu().numpy()
     order = np.argsort(values)
     np.testing.assert_allclose(averages.least[0], pixels[order[:6]].mean(axis=0), atol=1e-6)
     np.testing.assert_allclose(averages.most[0], pixels[order[-6:]].mean(axis=0), atol=1e-6)
@@ -178,7 +178,7 @@ def test_an_explanation_with_every_part(trained, pack, tmp_path):
     explanation_figure(told).savefig(io.BytesIO())
     with torch.no_grad():
         pixels = torch.from_numpy(np.array(Image.open(file))).permute(2, 0, 1)[None].float() / 255
-        output = trained.network(pixels * 4 - 2)
+        output = trained.network((pixels * 4 - 2).to(trained.device))
     added = (output.concept_selector * output.memory_feature)[0]
     assert [neuron["neuron"] for neuron in said["infused"]["neurons"]] == added.topk(3).indices.tolist()
 

@@ -43,7 +43,7 @@ def test_an_old_run_gives_its_old_report_under_its_old_rule(folder):
 def test_its_weights_load_and_give_the_outputs_that_it_kept(folder, tmp_path):
     run = TrainedRun(folder, tiny_pack(tmp_path / "data"))
     images = run.open_images(run.manifest, ["test"])["test"]
-    pixels = next(images.batches([range(len(images))], torch.device("cpu"), 0))
+    pixels = next(images.batches([range(len(images))], run.device, 0)).cpu()
     with torch.no_grad():
         logits = run.network.cpu()(Augment(run.config.data).evaluate(pixels)).logits
     torch.testing.assert_close(logits, run.outputs["test"].logits, rtol=1e-4, atol=1e-4)
