@@ -16,7 +16,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from lightning.fabric import Fabric
 from record import record
 from step import Measured
 
@@ -24,7 +23,7 @@ from oltr.console import console
 from oltr.data.image_access import Images
 from oltr.training.build import build_method, build_network
 from oltr.training.configure import configure
-from oltr.training.fabric import launch
+from oltr.training.fabric import Fabric, launch
 from oltr.training.options import TrainOptions
 from oltr.training.run_folder import RunFolder
 from oltr.training.stage import Run, Stage
