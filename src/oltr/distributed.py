@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
+
+
+T = TypeVar("T")
 
 
 def world_size() -> int:
@@ -55,6 +58,15 @@ def gather_over_ranks(tensor: Tensor) -> Tensor:
     parts = [torch.empty_like(tensor) for _ in range(world_size())]
     dist.all_gather(parts, tensor.detach().contiguous())
     return torch.cat(parts)
+
+
+def from_first(value: T) -> T:
+    """Process 0's value, on every process."""
+    if world_size() == 1:
+        return value
+    values: list[Any] = [value]
+    dist.broadcast_object_list(values, 0)
+    return values[0]
 
 
 def interleave_over_ranks(rows: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from oltr.config import DataConfig
 from oltr.data.image_access import Images
-from oltr.distributed import interleave_over_ranks, rank, world_size
+from oltr.distributed import from_first, interleave_over_ranks, rank, world_size
 from oltr.nn.network import Network, Output
 from oltr.runs.outputs import Outputs
 from oltr.training.inference import ViewChange, forward_batches, on_host
@@ -45,7 +45,9 @@ def collect_outputs(
             # Filled in place: the parts and their concatenation together would take twice the memory.
             found.setdefault(name, torch.empty(mine, *part.shape[1:]))[done:end] = part
         done = end
-    parts = {name: interleave_over_ranks(rows) for name, rows in found.items()}
+    # A process that has no images does not know which parts there are.
+    names = from_first(list(found))
+    parts = {name: interleave_over_ranks(found.get(name, torch.empty(0))) for name in names}
     return Outputs(labels=torch.from_numpy(images.labels), **parts)
 
 

@@ -33,7 +33,7 @@ from oltr.training.validation import validate
 from oltr.wording import count
 
 if TYPE_CHECKING:
-    from lightning.fabric import Fabric
+    from oltr.training.fabric import Fabric
 
 _LOSS_CHECK_STEPS = 200  # looking at the loss makes the host wait for the device
 
@@ -109,7 +109,7 @@ class Stage:
             if self.average is not None:
                 self.average.network.load_state_dict(saved["average"])
         self.rates = LearningRates(self.optimizer, self.stage, device)
-        if compile_it := compiled(config, device):
+        if compiling := compiled(config, device):
             torch.compiler.reset()  # or of many trainings in one process all but the first few run uncompiled
         batch_loss = BatchLoss(
             run.method,
@@ -117,7 +117,7 @@ class Stage:
             network,
             Augment(config.data, device),
             precision=config.precision,
-            compiled=compile_it,
+            compiled=compiling,
         )
         self.step = Step(
             batch_loss,
