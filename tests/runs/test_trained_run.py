@@ -95,12 +95,11 @@ def test_run_yaml_is_parsed_once_and_parts_are_kept(folder, monkeypatch):
 def test_training_outputs_are_those_of_the_centre_crops_and_computed_once(run, folder, pack, request):
     found = run.own_outputs()["train"]
     views, labels = views_of(run, pack, "train")
-    run.network.cpu()
     with torch.no_grad():
-        said = run.network(views)
+        said = run.network(views.to(run.device))
     assert found.labels.tolist() == labels.tolist() and len(found) == 64
-    torch.testing.assert_close(found.logits, said.logits, rtol=1e-4, atol=1e-4)
-    torch.testing.assert_close(found.features, said.direct_feature, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(found.logits, said.logits.cpu(), rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(found.features, said.direct_feature.cpu(), rtol=1e-4, atol=1e-4)
     assert (run.folder.outputs / "train.safetensors").is_file()
     request.getfixturevalue("no_images")
     assert torch.equal(TrainedRun(folder).own_outputs()["train"].logits, found.logits)
@@ -129,13 +128,11 @@ def test_odin_reads_changed_images_and_predicts_from_the_others(run, folder, pac
     changed = run.own_outputs(score)["open"]
     step = 0.0014 / torch.tensor(run.config.data.std).view(1, 3, 1, 1)
     views, _ = views_of(run, pack, "open")
-    run.network.cpu()
     with torch.no_grad():
-        moved = perturbed(lambda x: run.network(x).logits, views, 1000.0, step)
-        logits = run.network(moved).logits
+        moved = perturbed(lambda x: run.network(x).logits, views.to(run.device), 1000.0, step.to(run.device))
+        logits = run.network(moved).logits.cpu()
     torch.testing.assert_close(changed.logits, logits, rtol=1e-4, atol=1e-3)
     assert not torch.allclose(changed.logits, run.outputs["open"].logits, rtol=1e-4, atol=1e-3)
-    run.network.to(run.device)
     rule = run.other_rule("odin", unknown_rate=0.2)
     report = run.under(rule).measure()
     kept = run.folder.outputs / "odin-T1000-e0.0014"

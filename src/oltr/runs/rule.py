@@ -39,32 +39,29 @@ def choose_rule(
     threshold: float | None = None,
     unknown_rate: float | None = None,
 ) -> RejectionRule:
-    """The rule that these wishes lead to on the run's validation images.
-
-    A rate that cannot be met, because there are none, gives way to the score's default threshold.
-    """
+    """The rule that these wishes lead to on the run's validation images."""
     name = score or METHODS[run.config.method].score
     check_choice(SCORES[name], threshold, unknown_rate)  # before images are read for hours
-    if threshold is None and unknown_rate is not None and "val" not in run.outputs:
-        default = SCORES[name].default_threshold
-        if default is None:
-            settle_threshold(SCORES[name], None, threshold, unknown_rate)  # says what is missing
-        note = f"no validation images: the {name} threshold is its default, {default}"
-        return RejectionRule(name, float(default or 0.0), note=note)
     known = None
-    if unknown_rate is not None:
+    if unknown_rate is not None and "val" in run.outputs:
         values = run.scored("val", name).values
         known = values[run.outputs["val"].labels != OPEN]
     return RejectionRule(name, settle_threshold(SCORES[name], known, threshold, unknown_rate), unknown_rate)
 
 
 def wished_rule(run: TrainedRun) -> RejectionRule:
-    """The rule that the run's configuration asks for; said where it cannot be met."""
+    """The rule that the run's configuration asks for.
+
+    A rate that cannot be met, because there are no validation images, gives way to the score's default.
+    """
     wish = decision_of(run)
-    rule = choose_rule(run, wish.score, wish.threshold, wish.unknown_rate)
-    if rule.note:
-        console.warn(rule.note)
-    return rule
+    name = wish.score or METHODS[run.config.method].score
+    default = SCORES[name].default_threshold
+    if wish.threshold is None and default is not None and "val" not in run.outputs:
+        note = f"no validation images: the {name} threshold is its default, {default}"
+        console.warn(note)
+        return RejectionRule(name, default, note=note)
+    return choose_rule(run, wish.score, wish.threshold, wish.unknown_rate)
 
 
 def saved_rule(run: TrainedRun) -> RejectionRule:

@@ -36,7 +36,8 @@ def score_place(run: TrainedRun, value: float) -> ScorePlace:
 
 def values_by_group(run: TrainedRun, score: str | None = None) -> dict[str, np.ndarray]:
     """The score of the test images of each shot group, and of the open images; groups that have any."""
-    values, labels = finite_values(run, "test", score), run.outputs["test"].labels.numpy()
+    labels = run.outputs["test"].labels.numpy()  # says why there are none
+    values = finite_values(run, "test", score)
     kinds = run.groups[labels]
     found = {kind: values[kinds == kind] for kind in GROUPS if (kinds == kind).any()}
     if "open" in run.outputs and len(run.outputs["open"]):
