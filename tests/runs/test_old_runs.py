@@ -17,6 +17,7 @@ from oltr.data.pack import open_pack
 from oltr.old_names import current_values
 from oltr.openset import RejectionRule
 from oltr.recipes import resolve
+from oltr.runs.own_data import open_for
 from oltr.runs.trained_run import TrainedRun
 from oltr.training.configure import configure
 from tests.helpers.tiny import tiny_pack
@@ -42,7 +43,7 @@ def test_an_old_run_gives_its_old_report_under_its_old_rule(folder):
 
 def test_its_weights_load_and_give_the_outputs_that_it_kept(folder, tmp_path):
     run = TrainedRun(folder, tiny_pack(tmp_path / "data"))
-    images = run.open_images(run.manifest, ["test"])["test"]
+    images = open_for(run, run.manifest, ["test"])["test"]
     pixels = next(images.batches([range(len(images))], run.device, 0)).cpu()
     with torch.no_grad():
         logits = run.network(Augment(run.config.data).evaluate(pixels).to(run.device)).logits.cpu()

@@ -14,6 +14,7 @@ from oltr.config import DataConfig
 from oltr.data.augment import Augment
 from oltr.data.batches import EvalBatches
 from oltr.data.image_access import Images
+from oltr.runs.own_data import open_for
 
 if TYPE_CHECKING:
     from oltr.runs.trained_run import TrainedRun
@@ -26,8 +27,8 @@ def chosen_images(run: TrainedRun, split: str, rows: np.ndarray) -> Images:
     manifest = run.manifest
     if manifest.pack is None:
         few = dataclasses.replace(manifest, table=manifest.rows(split).iloc[rows])
-        return run.open_images(few, [split])[split]
-    return subset(run.open_images(manifest, [split])[split], rows)
+        return open_for(run, few, [split])[split]
+    return subset(open_for(run, manifest, [split])[split], rows)
 
 
 def subset(images: Images, rows: np.ndarray) -> Images:

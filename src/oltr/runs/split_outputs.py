@@ -19,6 +19,7 @@ from oltr.nn.network import Network
 from oltr.openset import Score
 from oltr.runs.collect import collect_outputs
 from oltr.runs.outputs import SPLITS, Outputs
+from oltr.runs.own_data import images_needed, open_for
 
 if TYPE_CHECKING:
     from oltr.runs.trained_run import TrainedRun
@@ -74,7 +75,7 @@ class OwnOutputs(SplitOutputs):
         try:
             return outputs_on(self.run, self.run.manifest, split, self.score)
         except UnreadableImage as problem:
-            raise self.run.images_needed(problem) from None
+            raise images_needed(self.run, problem) from None
 
     def _missing(self, split: str) -> UserError:
         what = f"{self.run.path} has no outputs of {split} images."
@@ -106,7 +107,7 @@ class OtherOutputs(SplitOutputs):
 
 def outputs_on(run: TrainedRun, manifest: Manifest, split: str, score: Score | None = None) -> Outputs:
     """Outputs on a split of a manifest, or on a score's view of it, labels in the run's class numbers."""
-    outputs = compute_outputs(run, run.open_images(manifest, [split])[split], score, f"evaluating {split}")
+    outputs = compute_outputs(run, open_for(run, manifest, [split])[split], score, f"evaluating {split}")
     if split == "open":
         return outputs
     numbers = {name: number for number, name in enumerate(run.class_names)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from copy import copy
 from functools import cached_property
 from pathlib import Path
@@ -14,9 +14,7 @@ import torch
 
 from oltr.config import RunConfig, build
 from oltr.console import console
-from oltr.data.image_access import Images, open_images
 from oltr.data.manifest import Manifest
-from oltr.data.pack import open_pack
 from oltr.data.sources import read_source
 from oltr.errors import UserError
 from oltr.metrics.accuracy import mean, per_class_accuracy
@@ -27,13 +25,13 @@ from oltr.recipes import load_recipe
 from oltr.runs.decisions import Decisions, decide
 from oltr.runs.evaluate import evaluate
 from oltr.runs.outputs import Outputs, Scored, scored_by
+from oltr.runs.own_data import as_many_images, check_classes, is_own, own_manifest
 from oltr.runs.predict import predict
 from oltr.runs.report import Report
 from oltr.runs.rule import as_values, other_rule, saved_rule, wished_rule
 from oltr.runs.split_outputs import RESUME, OtherOutputs, OwnOutputs, outputs_on
 from oltr.training.build import build_method, build_network
 from oltr.training.run_folder import RunFolder
-from oltr.wording import count
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,7 +60,12 @@ class TrainedRun:
         self._outputs: dict[str, Mapping[str, Outputs]] = {}
         self._scored: dict[tuple[Score, str], Scored] = {}
         if source is not None:
-            self.manifest = self._own(source if isinstance(source, Manifest) else read_source(source, root))
+            self.manifest = read_source(source, root)
+            if not is_own(self, self.manifest):
+                raise UserError(
+                    "The source holds other images than the run was trained on.",
+                    try_this="the source of its training, where it is now",
+                )
 
     # What it is
 
@@ -117,77 +120,25 @@ class TrainedRun:
     @cached_property
     def manifest(self) -> Manifest:
         """The data that the run was trained on, from where they were then or are now."""
-        source = self.facts.get("source")
-        try:
-            if not source:
-                raise UserError("run.yaml does not tell where they are.")
-            manifest = read_source(source, self.facts.get("root"))
-            if not self._is_own(manifest):
-                raise UserError(f"{source} holds other images now.")
-        except UserError as problem:
-            raise self.images_needed(problem) from None
-        return manifest
-
-    def images_needed(self, problem: UserError) -> UserError:
-        """Why something cannot be made without the run's own images."""
-        return UserError(
-            f"The images that {self.path} was trained on are needed.",
-            problem.what,
-            "--source SOURCE, and --root DIR if it needs one: where they are now",
-        )
-
-    def open_images(self, manifest: Manifest, splits: Sequence[str]) -> dict[str, Images]:
-        """The images of those splits, open for reading at the size the run learned from."""
-        data = self.config.data
-        if manifest.pack is not None and (size := open_pack(manifest.pack).size) < data.stored_size:
-            raise UserError(
-                f"{manifest.pack} holds images of {size} px, the run learned from {data.stored_size} px.",
-                try_this=f"oltr data pack SOURCE --size {data.stored_size}",
-            )
-        with console.progress("reading images") as progress:
-            return open_images(manifest, splits, data.stored_size, data.image_size, self.device, progress)
+        return own_manifest(self)
 
     def on(self, source: Any, root: str | Path | None = None) -> TrainedRun:
         """The same run measured on another source, whose images are read anew.
 
         Of a folder without splits all images are for testing, unless it is the run's own.
         """
-        manifest = source if isinstance(source, Manifest) else read_source(source, root)
-        other = copy(self)
-        other.other_is_own = self._is_own(manifest)
+        manifest, other = read_source(source, root), copy(self)
+        other.other_is_own = is_own(self, manifest)
         if other.other_is_own:
             other.manifest = manifest
         elif manifest.split_made:
             manifest = read_source(source, root, flat="test")
         console.notes(manifest.notes)
-        self._check_classes(manifest)
+        check_classes(self, manifest)
         other.other_data, other._outputs, other._scored = manifest, {}, {}
         for part in ("decisions", "accuracy"):
             other.__dict__.pop(part, None)
         return other
-
-    def _own(self, manifest: Manifest) -> Manifest:
-        if not self._is_own(manifest):
-            raise UserError(
-                "The source holds other images than the run was trained on.",
-                try_this="the source of its training, where it is now",
-            )
-        return manifest
-
-    def _is_own(self, manifest: Manifest) -> bool:
-        return manifest.fingerprint() == self.facts["data"]["fingerprint"]
-
-    def _check_classes(self, manifest: Manifest) -> None:
-        if not manifest.sizes()["test"]:
-            raise UserError("The source has no test images.", try_this="a source with a test split")
-        labels = {*manifest.rows("test")["label"], *manifest.rows("val")["label"]}
-        if strangers := sorted(labels - set(self.class_names)):
-            raise UserError(
-                f"{count(len(strangers), 'class')} of the source {'is' if len(strangers) == 1 else 'are'} "
-                "not among the run's.",
-                f"The first: {', '.join(strangers[:5])}",
-                "move their images to the open split",
-            )
 
     # Its outputs and scores
 
@@ -246,18 +197,10 @@ class TrainedRun:
         try:
             return self.own_outputs()["train"]
         except UserError:
-            if self.other_data is None or not self._as_many_images(self.other_data):
+            if self.other_data is None or not as_many_images(self, self.other_data):
                 raise
         console.warn("the run's training images are gone; those of the source are taken instead")
         return outputs_on(self, self.other_data, "train")
-
-    def _as_many_images(self, manifest: Manifest) -> bool:
-        """Whether every class has as many training images there as the run had."""
-        there = dict(zip(manifest.classes, manifest.train_counts().tolist(), strict=True))
-        ours = zip(self.class_names, self.counts.tolist(), strict=True)
-        return {name: number for name, number in there.items() if number} == {
-            name: number for name, number in ours if number
-        }
 
     # What it answers
 

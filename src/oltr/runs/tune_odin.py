@@ -12,6 +12,7 @@ from oltr.data.manifest import Manifest
 from oltr.errors import UserError
 from oltr.metrics.detection import detection_error
 from oltr.openset.odin import Odin
+from oltr.runs.own_data import open_for
 from oltr.runs.pictures import subset
 from oltr.runs.split_outputs import compute_outputs
 from oltr.runs.trained_run import TrainedRun
@@ -51,7 +52,7 @@ def tune_odin(
             f"There are {sizes['val']} validation and {sizes['open']} open images.",
             "the fixed temperature and noise",
         )
-    opened = run.open_images(manifest, ("val", "open"))
+    opened = open_for(run, manifest, ("val", "open"))
     known = random.permutation(sizes["val"])[:images]
     held_out = random.permutation(sizes["open"])[: min(images, sizes["open"] // 2)]
     some = {"val": subset(opened["val"], known), "open": subset(opened["open"], held_out)}

@@ -1,0 +1,80 @@
+"""A run's own images, wherever they are now, and whether other data fit the run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from oltr.console import console
+from oltr.data.image_access import Images, open_images
+from oltr.data.manifest import Manifest
+from oltr.data.pack import open_pack
+from oltr.data.sources import read_source
+from oltr.errors import UserError
+from oltr.wording import count
+
+if TYPE_CHECKING:
+    from oltr.runs.trained_run import TrainedRun
+
+
+def own_manifest(run: TrainedRun) -> Manifest:
+    """The data that the run was trained on, from where run.yaml says they are."""
+    source = run.facts.get("source")
+    try:
+        if not source:
+            raise UserError("run.yaml does not tell where they are.")
+        manifest = read_source(source, run.facts.get("root"))
+        if not is_own(run, manifest):
+            raise UserError(f"{source} holds other images now.")
+    except UserError as problem:
+        raise images_needed(run, problem) from None
+    return manifest
+
+
+def is_own(run: TrainedRun, manifest: Manifest) -> bool:
+    """Whether these are the data that the run was trained on, wherever they lie."""
+    return manifest.fingerprint() == run.facts["data"]["fingerprint"]
+
+
+def images_needed(run: TrainedRun, problem: UserError) -> UserError:
+    """Why something cannot be made without the run's own images."""
+    return UserError(
+        f"The images that {run.path} was trained on are needed.",
+        problem.what,
+        "--source SOURCE, and --root DIR if it needs one: where they are now",
+    )
+
+
+def open_for(run: TrainedRun, manifest: Manifest, splits: Sequence[str]) -> dict[str, Images]:
+    """The images of those splits, open for reading at the size the run learned from."""
+    data = run.config.data
+    if manifest.pack is not None and (size := open_pack(manifest.pack).size) < data.stored_size:
+        raise UserError(
+            f"{manifest.pack} holds images of {size} px, the run learned from {data.stored_size} px.",
+            try_this=f"oltr data pack SOURCE --size {data.stored_size}",
+        )
+    with console.progress("reading images") as progress:
+        return open_images(manifest, splits, data.stored_size, data.image_size, run.device, progress)
+
+
+def check_classes(run: TrainedRun, manifest: Manifest) -> None:
+    """Refuse data that the run cannot be measured on."""
+    if not manifest.sizes()["test"]:
+        raise UserError("The source has no test images.", try_this="a source with a test split")
+    labels = {*manifest.rows("test")["label"], *manifest.rows("val")["label"]}
+    if strangers := sorted(labels - set(run.class_names)):
+        raise UserError(
+            f"{count(len(strangers), 'class')} of the source {'is' if len(strangers) == 1 else 'are'} "
+            "not among the run's.",
+            f"The first: {', '.join(strangers[:5])}",
+            "move their images to the open split",
+        )
+
+
+def as_many_images(run: TrainedRun, manifest: Manifest) -> bool:
+    """Whether every class has as many training images there as the run had."""
+    there = dict(zip(manifest.classes, manifest.train_counts().tolist(), strict=True))
+    ours = zip(run.class_names, run.counts.tolist(), strict=True)
+    return {name: number for name, number in there.items() if number} == {
+        name: number for name, number in ours if number
+    }
