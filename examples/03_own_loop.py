@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from oltr.losses import BalancedSoftmaxLoss
 from oltr.metrics import OPEN, auroc, f_measure, group_means, per_class_accuracy, shot_groups
 from oltr.nn import CosineClassifier
-from oltr.openset import Mahalanobis, choose_threshold
+from oltr.openset import MaxLogit, choose_threshold
 from oltr.samplers import ClassAwareSampler
 
 KNOWN, COUNTS, EPOCHS = 8, [120, 80, 50, 30, 20, 12, 8, 5], 30
@@ -68,7 +68,7 @@ predictions, truth = apply("test")[1].argmax(dim=1), labels[rows["test"]]
 accuracy = per_class_accuracy(predictions, truth, KNOWN)
 print({name: round(100 * value, 1) for name, value in group_means(accuracy, shot_groups(COUNTS)).items()})
 
-score = Mahalanobis().fit(*apply("train"), train.tensors[1])
+score = MaxLogit().fit(*apply("train"), train.tensors[1])  # some scores learn from training images
 threshold = choose_threshold(score, score.value(*apply("val")), unknown_rate=0.05)
 unknown = {split: score(*apply(split)) for split in ("test", "open")}  # higher is more unknown
 rejected = score.is_unknown(score.value(*apply("test")), threshold)
