@@ -103,7 +103,7 @@ def test_finished_runs_serve_other_sweeps_and_keep_the_table(oltr, thresholds, m
     held = json.loads(said.out)
     assert [curve["at"] for curve in held["curves"]] == [[0.0, 1.0, 2.0]] * 3
     assert held["suite"] == "sweep-open" and held["versions"]["torch"] and len(held["runs"]) == 6
-    assert "calls at most 5.0 % of the known" in (out / "sweep-open" / "sweep.md").read_text()
+    assert "rejects at most 5.0 % of known" in (out / "sweep-open" / "sweep.md").read_text()
     for (label, measure), curve in curves(out / "sweep-open").items():
         report = TrainedRun(out / f"{label}-1").measure()  # at the rate of 5 %, as in the sweep
         assert curve["seeds"]["1"][-1] == pytest.approx(report["open"][measure])

@@ -74,7 +74,7 @@ def test_mixed_runs_say_which_score_and_threshold_each_used():
         "Open (a): score softmax, threshold 0.1.",
         "Open (b): not tested, there were no open images.",
         "Open (oltr, by rate): score reachability, threshold 3.142 "
-        "(calls at most 5.0 % of the known validation images unknown).",
+        "(rejects at most 5.0 % of known validation images).",
     ]
     assert [row[0] for row in table.rows] == ["a (plain)", "b (plain)", "oltr, by rate"]
     assert table.rows[1][5:] == ["–"] * 6

@@ -71,7 +71,7 @@ def test_the_table():
     assert table.notes == [
         "Percent, mean over classes, mean ± deviation over seeds 0, 1, 2; F 2019: as printed in the paper.",
         "Open (oltr): score softmax, threshold 0.1.",
-        "Open (plain): score knn, at most 5.0 % of the known validation images called unknown.",
+        "Open (plain): score knn, at most 5.0 % of known validation images rejected.",
         "Published (oltr): Somebody 2019, Table 1.",
         "plain, seed 2, failed: Loss is NaN.",
         *(f"range, seed {seed}, failed: no memory." for seed in (0, 1, 2)),
@@ -86,7 +86,7 @@ def test_a_score_that_the_label_names_is_not_told_again():
     ]
     tuned = SeedRow("tuned", "plain", (), (0,), reports={0: report(0.1, score="odin", tuned="T = 10")})
     assert suite_table("", [*named, tuned], PAPER_COLUMNS).notes[1:] == [
-        "Open (plain + knn, plain + vim): at most 5.0 % of the known validation images called unknown.",
+        "Open (plain + knn, plain + vim): at most 5.0 % of known validation images rejected.",
         "Open (tuned): score odin, T = 10, threshold 0.1.",
     ]
 

@@ -177,7 +177,7 @@ def _open_rule(report: Report) -> str:
     part = report["open"]
     rule = f"score {part['score']}, threshold {part['threshold']:.4g}"
     if part.get("unknown_rate") is not None:
-        rule += f" (calls at most {_percent(part['unknown_rate'])} % of the known validation images unknown)"
+        rule += f" (rejects at most {_percent(part['unknown_rate'])} % of known validation images)"
     return rule
 
 

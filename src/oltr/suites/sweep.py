@@ -108,7 +108,7 @@ def rule_note(suite: Suite) -> list[str]:
     rate = rates.pop() if len(rates) == 1 else None
     if rate is None:
         return ["Images are called unknown as in table.md."]
-    return [f"The threshold calls at most {100 * rate:.1f} % of the known validation images unknown."]
+    return [f"The threshold rejects at most {100 * rate:.1f} % of known validation images."]
 
 
 def sweep_csv(curves: Sequence[Curve]) -> str:

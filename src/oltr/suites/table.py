@@ -90,9 +90,7 @@ def _rule(row: SeedRow) -> str:
     if part.get("unknown_rate") is None:
         words.append(f"threshold {part['threshold']:.4g}")
     else:
-        words.append(
-            f"at most {100 * part['unknown_rate']:.1f} % of the known validation images called unknown"
-        )
+        words.append(f"at most {100 * part['unknown_rate']:.1f} % of known validation images rejected")
     return ", ".join(words)
 
 
