@@ -7,10 +7,11 @@ import signal
 from pathlib import Path
 
 import pytest
-import torch
 
 # Small tensors everywhere: more than one thread per process only makes the tests slower.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import torch
 
 from tests.helpers.tiny import tiny_pack
 

@@ -91,8 +91,9 @@ class Recognizer:
     def predict(self, images: Sequence[str | Path] | str | Path) -> pd.DataFrame:
         """One row per image file: its likeliest class, unknown or not; a folder stands for all images below.
 
-        `label` is the best guess for unknown images too. A file that cannot be read has its reason in
-        `error` and nothing in the other columns.
+        `label` is the best guess for unknown images too. `unknown_score` is higher for more unknown images,
+        not in the units of `threshold_` (for softmax it is 1 − probability). A file that cannot be read has
+        its reason in `error` and nothing in the other columns.
         """
         return self._trained().predict(images)
 
@@ -107,21 +108,34 @@ class Recognizer:
         part = path.with_name(f".{path.name}.{os.getpid()}.part")
         try:
             shutil.copytree(run.path, part, ignore=shutil.ignore_patterns("checkpoints"))
-            TrainedRun(part).keep_rule(run.rule)
+            if TrainedRun(part).rule != run.rule:
+                TrainedRun(part).keep_rule(run.rule)
             part.replace(path)  # an empty folder there gives way
         finally:
             shutil.rmtree(part, ignore_errors=True)
         return self
 
     @classmethod
-    def load(cls, path: str | Path, *, verbose: bool = True, **decision: Any) -> Recognizer:
-        """A trained recogniser from a run folder, under the run's rejection rule; `score`, `threshold` or
-        `unknown_rate` give it another, for this object alone."""
+    def load(
+        cls,
+        path: str | Path,
+        *,
+        score: str | None = None,
+        threshold: float | None = None,
+        unknown_rate: float | Literal["run"] | None = "run",
+        verbose: bool = True,
+    ) -> Recognizer:
+        """A trained recogniser from a run folder, under the run's rejection rule.
+
+        `score`, `threshold` or `unknown_rate` give it another, for this object alone; `unknown_rate=None` is
+        the score's default threshold.
+        """
         run = TrainedRun(path)
-        if decision:
-            default = decision.get("unknown_rate", "") is None and decision.get("threshold") is None
-            choose = choose_rule if default else other_rule
-            run = run.under(choose(run, **({"score": run.rule.score} | decision)))
+        if unknown_rate is None and threshold is None:
+            run = run.under(choose_rule(run, score or run.rule.score))
+        elif score is not None or threshold is not None or unknown_rate != "run":
+            rate = None if unknown_rate == "run" else unknown_rate
+            run = run.under(other_rule(run, score, threshold, rate))
         config, rule = run.config, run.rule
         recognizer = cls(
             config.method,

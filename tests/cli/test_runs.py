@@ -221,3 +221,13 @@ def test_doctor(oltr):
     assert said.code == 0 and "torch" in said.out and "all is there" in said.out
     facts = json.loads(oltr("doctor", "--json").out)
     assert facts["problems"] == [] and facts["cores"] >= 1
+
+
+def test_a_rule_is_part_of_what_is_trained(oltr, pack, tmp_path):
+    words = ("train", pack, *QUICK, "--method", "plain", "--out", tmp_path / "run")
+    assert oltr(*words, "--threshold", "0.3").code == 0
+    decision = yaml.safe_load((tmp_path / "run" / "run.yaml").read_text())["decision"]
+    assert decision == {"score": "softmax", "threshold": 0.3, "unknown_rate": None}
+    oltr(*words, "--score", "energy", "--resume").refused("another configuration", "decision.score")
+    other = tmp_path / "other"
+    oltr(*words[:-1], other, "--threshold", "0.3", "--unknown-rate", "0.1").refused("Both")

@@ -87,8 +87,10 @@ def test_another_rule_is_measured_and_kept_only_on_demand(folder):
     assert other.score == "softmax" and other.threshold > own.threshold
     assert run.under(other).measure().open.threshold == other.threshold
     assert run.rule == own and (folder / "run.yaml").read_text() == before
+    old = run.decisions
     run.keep_rule(other)
-    assert TrainedRun(folder).rule == other == run.rule
+    assert TrainedRun(folder).rule == other == run.rule == run.decisions.rule != old.rule
+    assert run.report.open.threshold == TrainedRun(folder).report.open.threshold == other.threshold
     assert yaml.safe_load((folder / "run.yaml").read_text())["config"] == yaml.safe_load(before)["config"]
 
 

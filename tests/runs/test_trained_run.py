@@ -165,6 +165,8 @@ def test_of_a_folder_without_splits_all_images_are_measured(tmp_path, capsys):
     new = run.on(tmp_path / "new")
     assert "all for testing" in capsys.readouterr().err
     assert set(new.outputs) == {"val", "test"} and len(new.outputs["test"]) == 5
+    with pytest.raises(UserError, match="no open images"):
+        _ = new.outputs["open"]
     assert len(new.outputs["val"]) == run.facts["data"]["images"]["val"]  # the run's own, for a threshold
     class_folders(tmp_path / "strange", {"a": 1, "zebra": 4}, 32)
     with pytest.raises(UserError, match=r"(?s)not among the run's.*zebra"):

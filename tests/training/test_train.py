@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import errno
 import functools
 import json
@@ -17,12 +18,14 @@ from safetensors.torch import load_file
 from oltr.console import console
 from oltr.data.pack import open_pack
 from oltr.errors import UserError
+from oltr.methods.plain import Plain
 from oltr.runs.train_run import train_run
 from oltr.runs.trained_run import TrainedRun
 from oltr.training.options import TrainOptions
 from oltr.training.run_folder import RunFolder
 from oltr.training.train import train
 from tests.helpers.tiny import tiny_config, tiny_pack
+from tests.helpers.training import stop_at
 
 
 def run(config, pack, out, **options):
@@ -247,3 +250,42 @@ def test_evaluation_takes_a_larger_pack_and_refuses_a_smaller_one(pack, tmp_path
     assert len(outputs["test"]) == packs[0].sizes()["test"]
     with pytest.raises(UserError, match="24 px, the run learned from 32 px"):
         _ = TrainedRun(tmp_path / "run").on(packs[1]).outputs["test"]
+
+
+class _LearnsItsScale(Plain):
+    """A method that makes the mistake of putting a parameter into its loss."""
+
+    def __init__(self, *given):
+        super().__init__(*given)
+        self.scale = torch.nn.Parameter(torch.ones(()))
+
+
+class _CountsSteps(Plain):
+    """A method with a state of its own."""
+
+    def __init__(self, *given):
+        super().__init__(*given)
+        self.register_buffer("steps", torch.zeros(()))
+
+    def after_step(self, stage, network, output, labels):
+        self.steps += 1
+
+
+def test_a_parameter_that_nothing_would_train_is_refused(pack, tmp_path):
+    config = dataclasses.replace(tiny_config("plain"), method=f"{__name__}:_LearnsItsScale")
+    with pytest.raises(UserError, match="parameters of its own: scale"):
+        run(config, pack, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_state_of_a_method_is_resumed(pack, tmp_path, monkeypatch):
+    config = dataclasses.replace(tiny_config("plain", epochs=(3, 1)), method=f"{__name__}:_CountsSteps")
+    seen = []
+    monkeypatch.setattr(_CountsSteps, "after_training", lambda self, *_: seen.append(int(self.steps)))
+    run(config, pack, tmp_path / "whole")
+    with monkeypatch.context() as patched:
+        stop_at(patched, 14)  # in the second epoch of stage 1
+        with pytest.raises(KeyboardInterrupt):
+            run(config, pack, tmp_path / "stopped")
+    run(config, pack, tmp_path / "stopped", resume=True)
+    assert seen[0] == seen[1] > 0

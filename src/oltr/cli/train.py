@@ -29,6 +29,7 @@ def train(
     image_size: int | None = None,
     epochs: Epochs = (),
     score: Score = None,
+    threshold: float | None = None,
     unknown_rate: float | None = None,
     seed: int = 0,
     out: Path | None = None,
@@ -55,6 +56,7 @@ def train(
         image_size: pixels the network sees; else the recipe's
         epochs: of stage 1 and stage 2; learning-rate milestones move in proportion
         score: what tells unknown images (`oltr methods` lists scores); the method's own unless given
+        threshold: where the score divides known from unknown, instead of a rate
         unknown_rate: share of known validation images that may be rejected; else the recipe's
         seed: same seed, data and machine: same result
         out: the run folder; runs/SOURCE-METHOD unless given
@@ -80,7 +82,7 @@ def train(
         image_size=image_size,
         epochs=epochs,
         seed=seed,
-        changes=(*changes, *_decision(score, unknown_rate)),
+        changes=(*changes, *_decision(score, threshold, unknown_rate)),
     )
     for name, number, least in (("--devices", devices, 1), ("--nodes", nodes, 1), ("--workers", workers, 0)):
         if number is not None and number < least:
@@ -123,11 +125,12 @@ def train(
         console.say(f"a page of it: {shlex.join(['oltr', 'report', str(out)])}")
 
 
-def _decision(score: str | None, unknown_rate: float | None) -> list[str]:
-    """The changes of the configuration that --score and --unknown-rate ask for."""
+def _decision(score: str | None, threshold: float | None, unknown_rate: float | None) -> list[str]:
+    """The changes of the configuration that --score, --threshold and --unknown-rate ask for."""
     changes = [] if score is None else [f"decision.score={score}"]
-    if unknown_rate is not None:
-        changes += [f"decision.unknown_rate={unknown_rate}", "decision.threshold=null"]
+    if threshold is not None or unknown_rate is not None:
+        values = ("threshold", threshold), ("unknown_rate", unknown_rate)
+        changes += [f"decision.{name}={'null' if value is None else value}" for name, value in values]
     return changes
 
 

@@ -20,8 +20,7 @@ class RejectionRule:
 
     def rejects(self, values: Tensor) -> Tensor:
         """Which images are unknown, by their values of the score: N → N bool."""
-        higher_is_known = SCORES[self.score].higher_is_known
-        return values < self.threshold if higher_is_known else values > self.threshold
+        return SCORES[self.score]().is_unknown(values, self.threshold)
 
     def __str__(self) -> str:
         """One short sentence."""

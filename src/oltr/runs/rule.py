@@ -57,7 +57,8 @@ def wished_rule(run: TrainedRun) -> RejectionRule:
     wish = decision_of(run)
     name = wish.score or METHODS[run.config.method].score
     default = SCORES[name].default_threshold
-    if wish.threshold is None and default is not None and "val" not in run.outputs:
+    wants_rate = wish.threshold is None and wish.unknown_rate is not None
+    if wants_rate and default is not None and "val" not in run.outputs:
         note = f"no validation images: the {name} threshold is its default, {default}"
         console.warn(note)
         return RejectionRule(name, default, note=note)

@@ -95,7 +95,11 @@ class OtherOutputs(SplitOutputs):
     def __getitem__(self, split: str) -> Outputs:
         if split not in self.made:
             if not self.manifest.sizes()[split]:
-                return self.run.own_outputs(self.score)[split]
+                if split == "val":
+                    return self.run.own_outputs(self.score)["val"]
+                raise UserError(
+                    f"The source has no {split} images.", try_this=f"a source with a {split} split"
+                )
             self.made[split] = outputs_on(self.run, self.manifest, split, self.score)
         return self.made[split]
 

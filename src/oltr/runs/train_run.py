@@ -52,11 +52,9 @@ def train_run(
     run.manifest = manifest
     if "decision" not in run.facts:  # a resumed run may have been given another since
         run.keep_rule()
-    if "test" not in run.outputs:
-        return None
-    report = run.measure()
-    report.save(folder.report)
-    return report
+    elif "test" in run.outputs:
+        run.measure().save(folder.report)
+    return run.report if "test" in run.outputs else None
 
 
 def as_packed(config: RunConfig, manifest: Manifest) -> RunConfig:

@@ -216,9 +216,13 @@ class TrainedRun:
         return other_rule(self, score, threshold, unknown_rate)
 
     def keep_rule(self, rule: RejectionRule | None = None) -> None:
-        """Make a rule the run's own, in run.yaml too; without one, the rule its configuration asks for."""
+        """Make a rule the run's own, in run.yaml and report.json; without one, that of its configuration."""
         self.rule = rule if rule is not None else wished_rule(self)
         self.facts = self.facts | {"decision": as_values(self.rule)}
+        for part in ("decisions", "report"):
+            self.__dict__.pop(part, None)
+        if "test" in self.outputs:
+            self.measure().save(self.folder.report)
         self.folder.write(self.facts)
 
     def under(self, rule: RejectionRule) -> TrainedRun:

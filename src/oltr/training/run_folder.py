@@ -28,7 +28,7 @@ from oltr.old_names import current_values, current_weights
 _RUN_KEYS = ("config", "data", "finished", "train_seconds")
 _PACKAGES = ("torch", "torchvision", "timm", "lightning", "numpy")
 # May differ between the runs that share weights or continue each other, without changing the result.
-_FREE = ("recipe", "decision")
+_FREE = ("recipe",)
 
 
 class RunFolder:
@@ -98,7 +98,9 @@ class RunFolder:
         # Built anew, so that settings a run of an earlier version did not have are at their defaults.
         theirs, ours = (plain_values(dataclasses.asdict(each)) for each in (self.config(), config))
         changed = differences(theirs, ours)
-        changed = [line for line in changed if line.split(":")[0].split(".")[0] not in _FREE]
+        # Runs of version 0.1 have no decision.
+        free = _FREE if "decision" in self.run()["config"] else (*_FREE, "decision")
+        changed = [line for line in changed if line.split(":")[0].split(".")[0] not in free]
         if changed:
             raise UserError(
                 f"{self.path} was trained with another configuration.",

@@ -106,6 +106,7 @@ class Stage:
         self.average = WeightAverage(network, self.stage.ema) if self.stage.ema else None
         if saved:
             load_momentum(self.optimizer, saved["optimizer"])
+            run.method.load_state_dict(saved.get("method", {}), strict=False)  # 0.1 kept none
             if self.average is not None:
                 self.average.network.load_state_dict(saved["average"])
         self.rates = LearningRates(self.optimizer, self.stage, device)
@@ -221,6 +222,7 @@ class Stage:
                 "stage": self.number,
                 "epoch": epoch + 1,
                 "network": self.network.state_dict(),
+                "method": self.run.method.state_dict(),
                 "optimizer": self.optimizer.state_dict(),
                 "average": None if self.average is None else self.average.network.state_dict(),
                 "best": self.best,
@@ -253,7 +255,6 @@ class Stage:
     def _say_sampling(self) -> None:
         """The sampler in use and how many images of a class an epoch shows."""
         stage, batches = self.stage, self._batches(0)
-        size = f"{len(batches)} × {batches.batch} images"
         labels = torch.from_numpy(batches.images.labels[batches.order()])
         shown = torch.bincount(labels, minlength=self.run.method.num_classes)
         size = f"{count(stage.epochs, 'epoch')} of {len(batches)} × {batches.batch} images"

@@ -13,6 +13,7 @@ from oltr.data.image_access import Images, open_images
 from oltr.data.manifest import Manifest
 from oltr.distributed import rank
 from oltr.errors import UserError
+from oltr.methods import Method
 from oltr.nn.network import Network
 from oltr.training.build import build_method, build_network, build_stage2
 from oltr.training.inference import embed_images
@@ -32,6 +33,7 @@ def train(
     check_trainable(manifest)
     folder, start = RunFolder(out), Start()
     method = build_method(config, torch.from_numpy(manifest.train_counts()))
+    check_method(method, config.method)
     resuming = options.resume and (folder.path / "run.yaml").exists()
     if process_rank() == 0:  # before the other processes are started
         if options.tensorboard:
@@ -104,6 +106,16 @@ def _finish(run: Run, network: Network) -> None:
     if rank() == 0:
         run.folder.save_weights(run.folder.model, network.state_dict())
         run.folder.finish(sum(row["seconds"] for row in run.history), remark)
+
+
+def check_method(method: Method, name: str) -> None:
+    """Refuse parameters outside the network: no optimiser group would hold them."""
+    if learnable := [place for place, parameter in method.named_parameters() if parameter.requires_grad]:
+        raise UserError(
+            f"The method {name} has parameters of its own: {', '.join(learnable)}.",
+            "Only the parameters of its network are trained.",
+            "make them part of the head that build_stage1 or build_stage2 returns",
+        )
 
 
 def check_trainable(manifest: Manifest) -> None:

@@ -25,6 +25,7 @@ class ScorePlace:
 
 def score_place(run: TrainedRun, value: float) -> ScorePlace:
     """A value of the run's score among its test and open images."""
+    _ = run.outputs["test"]  # says why there are none
     groups = values_by_group(run)
     side = run.fitted(run.rule.score)
     shares = {
@@ -36,8 +37,7 @@ def score_place(run: TrainedRun, value: float) -> ScorePlace:
 
 def values_by_group(run: TrainedRun, score: str | None = None) -> dict[str, np.ndarray]:
     """The score of the test images of each shot group, and of the open images; groups that have any."""
-    labels = run.outputs["test"].labels.numpy()  # says why there are none
-    values = finite_values(run, "test", score)
+    values, labels = finite_values(run, "test", score), run.outputs["test"].labels.numpy()
     kinds = run.groups[labels]
     found = {kind: values[kinds == kind] for kind in GROUPS if (kinds == kind).any()}
     if "open" in run.outputs and len(run.outputs["open"]):
