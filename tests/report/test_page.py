@@ -18,6 +18,7 @@ from oltr.openset import RejectionRule
 from oltr.report.page.runs import measured_runs
 from oltr.report.page.write import write_page
 from oltr.runs.outputs import Outputs
+from oltr.runs.rule import as_values
 from oltr.runs.trained_run import TrainedRun
 from oltr.training.build import build_method, build_network
 from oltr.training.run_folder import RunFolder
@@ -171,10 +172,16 @@ def test_what_all_networks_warn_of_is_said_once(tmp_path):
     )  # the outputs are made up
 
 
+def write_decision(run, rule):
+    """Put a rule into run.yaml as a hand would, with report.json left under the old one."""
+    folder = RunFolder(run)
+    folder.write(folder.run() | {"decision": as_values(rule)})
+
+
 def test_a_score_that_cannot_be_computed_any_more(tmp_path):
     pack = made_pack(tmp_path / "data")
     run = made_run(tmp_path / "run", pack)
-    TrainedRun(run).keep_rule(RejectionRule("knn", 1.5, 0.05))
+    write_decision(run, RejectionRule("knn", 1.5, 0.05))
     pack.unlink()
     text, pictures = make(tmp_path, run)
     assert "the score of its rejection rule cannot be computed now" in text and text.count("Caution.") == 1
@@ -201,7 +208,7 @@ def test_one_rule_for_verdict_table_and_commands(tmp_path, pack):
 @pytest.mark.usefixtures("no_figures")
 def test_a_report_under_another_rule(tmp_path, pack):
     run = made_run(tmp_path / "run", pack, rule=RejectionRule("softmax", 0.1))
-    TrainedRun(run).keep_rule(RejectionRule("softmax", 0.7))
+    write_decision(run, RejectionRule("softmax", 0.7))
     text = Seen(make(tmp_path, run)[0]).text
     assert text.count("Caution.") == 1
     assert "(the rejection rule is softmax at threshold 0.7, there softmax at threshold 0.1)" in text
