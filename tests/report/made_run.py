@@ -65,9 +65,7 @@ def made_run(
             outputs = Outputs(logits, labels, features, **(memory if method == "oltr" else {}))
             outputs.save(folder.outputs / f"{split}.safetensors")
     folder.finish(12.0)
-    run = TrainedRun(path)
-    run.keep_rule(rule)
-    run.measure().save(folder.report)
+    TrainedRun(path).keep_rule(rule)
     return path
 
 

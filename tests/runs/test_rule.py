@@ -94,6 +94,16 @@ def test_another_rule_is_measured_and_kept_only_on_demand(folder):
     assert yaml.safe_load((folder / "run.yaml").read_text())["config"] == yaml.safe_load(before)["config"]
 
 
+def test_a_rule_that_cannot_be_measured_is_not_kept(folder):
+    (folder / "model.safetensors").unlink()  # the weights that odin needs
+    run = TrainedRun(folder)
+    own, files = run.rule, [(folder / name).read_text() for name in ("run.yaml", "report.json")]
+    with pytest.raises(UserError, match="safetensors is missing"):
+        run.keep_rule(RejectionRule("odin", 0.5))
+    assert run.rule == own == run.decisions.rule
+    assert [(folder / name).read_text() for name in ("run.yaml", "report.json")] == files
+
+
 def test_another_score_keeps_the_runs_rate(folder):
     run = TrainedRun(folder)
     assert run.other_rule("energy").unknown_rate == 0.05

@@ -217,12 +217,13 @@ class TrainedRun:
 
     def keep_rule(self, rule: RejectionRule | None = None) -> None:
         """Make a rule the run's own, in run.yaml and report.json; without one, that of its configuration."""
-        self.rule = rule if rule is not None else wished_rule(self)
-        self.facts = self.facts | {"decision": as_values(self.rule)}
+        rule = rule if rule is not None else wished_rule(self)
+        if "test" in self.outputs:  # first: a score that cannot be computed leaves the run as it was
+            self.under(rule).measure().save(self.folder.report)
+        self.rule = rule
+        self.facts = self.facts | {"decision": as_values(rule)}
         for part in ("decisions", "report"):
             self.__dict__.pop(part, None)
-        if "test" in self.outputs:
-            self.measure().save(self.folder.report)
         self.folder.write(self.facts)
 
     def under(self, rule: RejectionRule) -> TrainedRun:
