@@ -58,7 +58,7 @@ def here(own_path, packages, monkeypatch):
 def run(packages, pack, tmp_path_factory) -> Path:
     """A run of the example's method and backbone, by a command of its own process."""
     folder = tmp_path_factory.mktemp("work")
-    paths = os.pathsep.join([str(packages), str(Path(oltr.__file__).parents[1])])
+    paths = os.pathsep.join([str(packages), str(Path(oltr.__file__).parents[1]), *sys.path])
     names = ["--method", "smoothed-adjustment", "--backbone", "own_tiny"]
     options = [*names, "--set", "settings.smoothing=0.05", "--json"]
     done = subprocess.run(
