@@ -90,7 +90,7 @@ class RunConfig:
 
     method: str = "oltr"
     backbone: str = "resnet10"
-    weights: str | None = None  # a file, "pretrained" (downloads), or none: from scratch
+    weights: str | None = None  # a file, packaged ones, "pretrained" (downloads); none: from scratch
     recipe: str = "photos"
     settings: dict[str, Any] = field(default_factory=dict)  # all of the method's own numbers
     data: DataConfig = field(default_factory=DataConfig)

@@ -28,6 +28,7 @@ VERBS = {
     "suite": ("suite", "suite", "a table or a sweep of the paper, end to end, beside the published numbers"),
     "methods": ("listings", "methods", "the methods and open-set scores there are"),
     "recipes": ("listings", "recipes", "the recipes there are, or one of them in full"),
+    "weights": ("weights", "weights", "the pretrained weights at hand, and how to get others"),
     "doctor": ("doctor", "doctor", "what this machine has and whether oltr can work on it"),
 }
 

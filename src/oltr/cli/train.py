@@ -25,7 +25,7 @@ def train(
     recipe: Annotated[str, tyro.conf.arg(metavar="NAME")] = "photos",
     method: Annotated[str, tyro.conf.arg(metavar="NAME")] = "oltr",
     backbone: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None,
-    weights: Annotated[str | None, tyro.conf.arg(metavar="FILE")] = None,
+    weights: Annotated[str | None, tyro.conf.arg(metavar="NAME|FILE")] = None,
     image_size: int | None = None,
     epochs: Epochs = (),
     score: Score = None,
@@ -52,7 +52,8 @@ def train(
         method: the system (`oltr methods`), or package.module:Class
         backbone: any timm model, resnet10, resnet10_half, resnet32_cifar or package.module:function, which
             registers a timm model; else the recipe's
-        weights: start the backbone from this file, or `pretrained` to download; from scratch unless given
+        weights: start the backbone from installed weights (`oltr weights`), a file, or `pretrained` to
+            download; from scratch unless given
         image_size: pixels the network sees; else the recipe's
         epochs: of stage 1 and stage 2; learning-rate milestones move in proportion
         score: what tells unknown images (`oltr methods` lists scores); the method's own unless given

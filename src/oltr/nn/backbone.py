@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Mapping
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import timm
@@ -14,10 +12,20 @@ from torch import Tensor, nn
 from oltr.errors import UserError
 from oltr.nn import resnet10, resnet32_cifar  # noqa: F401  (registers them with timm)
 from oltr.nn.layout import to_map
+from oltr.nn.weights import find_weights, load_weights, resolve_weights
 from oltr.plugins import import_reference, is_reference, load_backbones
 from oltr.registry import unknown_name
 
-NO_WEIGHTS = "It is damaged, of another format, or holds more than tensors, numbers and text."
+
+@dataclass(frozen=True)
+class Card:
+    """How the images were prepared that a network's pretrained weights were trained on."""
+
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    interpolation: str
+    input_size: int  # pixels
+    crop_pct: float  # share of the resized image that the crop in the middle takes
 
 
 class Backbone(nn.Module):
@@ -33,8 +41,8 @@ class Backbone(nn.Module):
         name = timm_name(name)
         self.net = _create(name, image_size, pretrained=weights == "pretrained")
         self.pretrained = weights is not None
-        if weights not in (None, "pretrained"):
-            load_weights(self.net, Path(str(weights)))
+        if weights is not None and weights != "pretrained":
+            load_weights(self.net, find_weights(weights))
         self.channels = int(self.net.num_features)
         self.prefix_tokens = int(getattr(self.net, "num_prefix_tokens", 0) or 0)
         try:
@@ -67,16 +75,21 @@ class Backbone(nn.Module):
 
 def check_backbone(name: str, weights: str | None) -> None:
     """Refuse an unknown network or missing weights, without building, reading or downloading anything."""
-    card = _card(timm_name(name))
-    if weights == "pretrained" and not (card and card.has_weights):
+    cfg = _pretrained_cfg(timm_name(name))
+    if weights == "pretrained" and not (cfg and cfg.has_weights):
         raise UserError(
             f"There are no pretrained weights for {name}.",
             try_this="--backbone resnet50 --weights pretrained, or leave out --weights",
         )
-    if weights not in (None, "pretrained") and not Path(str(weights)).is_file():
-        raise UserError(
-            f"There is no weight file {weights}.", try_this="a .safetensors or .pth file, or `pretrained`"
-        )
+    resolve_weights(weights, name)
+
+
+def backbone_card(name: str) -> Card | None:
+    """What timm's card says of a network's images; None where it has none, as of our own networks."""
+    cfg = _pretrained_cfg(timm_name(name))
+    if cfg is None or cfg.tag == "scratch":
+        return None
+    return Card(tuple(cfg.mean), tuple(cfg.std), cfg.interpolation, int(cfg.input_size[-1]), cfg.crop_pct)
 
 
 def timm_name(name: str) -> str:
@@ -97,7 +110,7 @@ def timm_name(name: str) -> str:
     return own
 
 
-def _card(name: str) -> Any:
+def _pretrained_cfg(name: str) -> Any:
     """timm's configuration of a network's pretrained weights and input size; None where it has none."""
     if not timm.is_model(name):
         if name in (failed := load_backbones()):
@@ -111,8 +124,8 @@ def _card(name: str) -> Any:
 
 
 def _create(name: str, image_size: int, pretrained: bool) -> Any:
-    card = _card(name)
-    takes_size = (card and card.fixed_input_size) or name.split(".")[0] in ("resnet10", "resnet10_half")
+    cfg = _pretrained_cfg(name)
+    takes_size = (cfg and cfg.fixed_input_size) or name.split(".")[0] in ("resnet10", "resnet10_half")
     size: dict[str, Any] = {"img_size": image_size} if takes_size else {}
     try:
         return timm.create_model(name, pretrained=pretrained, num_classes=0, global_pool="", **size)
@@ -124,40 +137,3 @@ def _create(name: str, image_size: int, pretrained: bool) -> Any:
         raise UserError(
             f"The pretrained weights of {name} could not be downloaded.", str(problem), "--weights FILE"
         ) from problem
-
-
-def load_weights(net: nn.Module, path: Path) -> None:
-    """Fill `net` from a weight file, ignoring the file's classifier and the prefixes that trainers add."""
-    try:
-        if path.suffix == ".safetensors":
-            from safetensors.torch import load_file
-
-            state = load_file(path)
-        else:
-            state = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as problem:  # many kinds, which all mean the same to the user
-        # PyTorch's message advises weights_only=False, which may run code from the file.
-        reason = f"{problem.strerror}." if isinstance(problem, OSError) and problem.strerror else NO_WEIGHTS
-        raise UserError(f"{path} could not be read as weights.", reason) from problem
-    for wrapper in ("state_dict", "model"):
-        inner = state.get(wrapper) if isinstance(state, Mapping) else None
-        state = inner if isinstance(inner, Mapping) else state
-    if not isinstance(state, Mapping):
-        raise UserError(f"{path} holds no named weights.", try_this="a file with a network's state dict")
-    own = net.state_dict()
-    renamed = {_strip(name): value for name, value in state.items() if isinstance(value, Tensor)}
-    fitting = {n: v for n, v in renamed.items() if n in own and v.shape == own[n].shape}
-    if len(fitting) < len(own) / 2:
-        raise UserError(
-            f"{path} does not fit this backbone: {len(fitting)} of {len(own)} tensors match.",
-            try_this="the backbone these weights were trained with",
-        )
-    if missing := len(own) - len(fitting):
-        warnings.warn(f"{missing} of {len(own)} backbone tensors are not in {path.name} and start at random.")
-    net.load_state_dict(fitting, strict=False)
-
-
-def _strip(name: str) -> str:
-    for prefix in ("module.", "backbone.net.", "backbone."):
-        name = name.removeprefix(prefix)
-    return name

@@ -11,6 +11,7 @@ import yaml
 from oltr.config import RunConfig, build
 from oltr.errors import UserError
 from oltr.old_names import current_values
+from oltr.packaged_weights import resolve_weights
 from oltr.recipes import merge, resolve, with_epochs
 from oltr.training.limits import check_limits
 
@@ -34,7 +35,10 @@ def configure(
     changed: dict[str, Any] = {}
     for change in changes:
         changed = merge(changed, parse_change(change))
-    config = recipe_config(recipe, method, merge(values, changed))
+    wanted = merge(values, changed)
+    config = recipe_config(recipe, method, wanted)
+    if (follows := resolve_weights(config.weights, wanted.get("backbone"))[1]) is not None:
+        config = dataclasses.replace(config, backbone=follows)
     if image_size is not None:
         config = _at_size(config, image_size)
     if epochs:
