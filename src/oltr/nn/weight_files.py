@@ -46,10 +46,11 @@ def _read(path: Path) -> Any:
 
 def _reason(path: Path, problem: Exception) -> tuple[str, str]:
     """Why a file could not be read, and what to try."""
-    if isinstance(problem, OSError) and problem.strerror:
-        return f"{problem.strerror}.", ""
-    with path.open("rb") as file:
-        head = file.read(1024)
+    try:
+        with path.open("rb") as file:
+            head = file.read(1024)
+    except OSError as unreadable:
+        return f"{unreadable.strerror}.", ""
     if objects := re.search(r"GLOBAL ([\w.]+)", str(problem)):
         why = f"It holds {objects[1]}, not only tensors, numbers and text; reading that could run code."
         return why, STATE_DICT
