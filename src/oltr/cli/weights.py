@@ -56,7 +56,7 @@ def weights(
             for w in found
         ]
         _print_table([head, *rows])
-        print(f"default: {default.name if default else 'none'}\n")
+        print(f"default: {default.name if default else 'none'}")
     else:
         print("No package with pretrained weights is installed.")
     for name, command in others.items():
