@@ -23,6 +23,8 @@ class DataConfig:
 
     image_size: int = 128  # what the network sees
     stored_size: int = 146  # what is read from disk or pack, before cropping
+    resize: Literal["stretch", "crop"] = "stretch"  # crop: the middle of the picture, its shape kept
+    interpolation: Literal["bilinear", "bicubic"] = "bilinear"
     crop: Literal["resized", "random", "padded"] = "resized"
     smallest_crop: float = 0.08  # least share of the area that a "resized" crop keeps
     flip: bool = True
@@ -92,6 +94,8 @@ class RunConfig:
     backbone: str = "resnet10"
     weights: str | None = None  # a file, packaged ones, "pretrained" (downloads); none: from scratch
     recipe: str = "photos"
+    # What of the backbone learns. none: features are computed once, before training, and kept.
+    train_backbone: Literal["all", "last", "none"] = "all"
     settings: dict[str, Any] = field(default_factory=dict)  # all of the method's own numbers
     data: DataConfig = field(default_factory=DataConfig)
     stage1: StageConfig = field(default_factory=StageConfig)

@@ -9,15 +9,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import torch
 import yaml
 
+from oltr.config import RunConfig
 from oltr.console import console
+from oltr.data.manifest import Manifest
 from oltr.data.sources import read_source
 from oltr.errors import UserError
 from oltr.runs.report import Report
 from oltr.runs.rule import choose_rule, other_rule
 from oltr.runs.train_run import train_run
 from oltr.runs.trained_run import TrainedRun
+from oltr.training.choose import choose
 from oltr.training.configure import configure
 from oltr.training.options import TrainOptions
 
@@ -36,11 +40,12 @@ class Recognizer:
 
     def __init__(
         self,
-        method: str = "oltr",
+        method: str | None = None,
         backbone: str | None = None,
         *,
         recipe: str = "photos",
         weights: str | None = None,
+        train_backbone: Literal["none", "last", "all"] | None = None,
         image_size: int | None = None,
         epochs: Sequence[int] = (),
         changes: Mapping[str, Any] | None = None,
@@ -52,6 +57,7 @@ class Recognizer:
         verbose: bool = True,
     ):
         self.method, self.backbone, self.recipe, self.weights = method, backbone, recipe, weights
+        self.train_backbone = train_backbone
         self.image_size, self.epochs, self.changes = image_size, epochs, changes
         self.score, self.threshold, self.unknown_rate = score, threshold, unknown_rate
         self.seed, self.run, self.verbose = seed, run, verbose
@@ -61,18 +67,9 @@ class Recognizer:
         columns path, label and split, or a `Dataset` of images and labels."""
         if isinstance(self.epochs, int):
             raise UserError(f"epochs is {self.epochs}.", "It has a number for each stage.", "epochs=(30, 10)")
-        config = configure(
-            self.recipe,
-            self.method,
-            backbone=self.backbone,
-            weights=self.weights,
-            image_size=self.image_size,
-            epochs=self.epochs,
-            seed=self.seed,
-            changes=[f"{name}={_yaml(value)}" for name, value in self._changes().items()],
-        )
         with console.silent(not self.verbose):
             manifest = read_source(source)
+            config = self._configure(manifest)
             console.notes(manifest.notes)
             temporary = tempfile.TemporaryDirectory(prefix="oltr-") if self.run is None else None
             path = Path(self.run or ".") if temporary is None else Path(temporary.name) / "run"
@@ -172,6 +169,31 @@ class Recognizer:
     def threshold_(self) -> float:
         """Beyond which an image is unknown."""
         return self._trained().rule.threshold
+
+    def _configure(self, manifest: Manifest) -> RunConfig:
+        """What suits these images, with what was asked for."""
+        choice = choose(
+            self.recipe,
+            self.method,
+            self.backbone,
+            self.weights,
+            self.train_backbone,
+            train_images=manifest.sizes()["train"],
+            gpu=torch.cuda.is_available(),
+        )
+        if choice.reason:
+            console.say(f"{choice.method}: {choice.reason}")
+        return configure(
+            choice.recipe,
+            choice.method,
+            backbone=choice.backbone,
+            weights=choice.weights,
+            train_backbone=choice.train_backbone,
+            image_size=self.image_size,
+            epochs=self.epochs,
+            seed=self.seed,
+            changes=[f"{name}={_yaml(value)}" for name, value in self._changes().items()],
+        )
 
     def _changes(self) -> dict[str, Any]:
         """The settings changed, those of the rejection rule among them."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
@@ -23,9 +23,10 @@ Changes = Annotated[
 def train(
     source: Source,
     recipe: Annotated[str, tyro.conf.arg(metavar="NAME")] = "photos",
-    method: Annotated[str, tyro.conf.arg(metavar="NAME")] = "oltr",
+    method: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None,
     backbone: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None,
     weights: Annotated[str | None, tyro.conf.arg(metavar="NAME|FILE")] = None,
+    train_backbone: Literal["none", "last", "all"] | None = None,
     image_size: int | None = None,
     epochs: Epochs = (),
     score: Score = None,
@@ -48,12 +49,14 @@ def train(
     """Train a recogniser, evaluate it on the source's test and open images, and keep all in a folder.
 
     Args:
-        recipe: the setting (`oltr recipes`), or a YAML file of your own
-        method: the system (`oltr methods`), or package.module:Class
+        recipe: the setting (`oltr recipes`), or a YAML file of your own; `photos` uses frozen or fine-tuned
+            weights or none, whichever suits the machine, the images and the weights at hand
+        method: the system (`oltr methods`), or package.module:Class; else the recipe's
         backbone: any timm model, resnet10, resnet10_half, resnet32_cifar or package.module:function, which
             registers a timm model; else the recipe's
         weights: start the backbone from installed weights (`oltr weights`), a file, or `pretrained` to
-            download; from scratch unless given
+            download; `none`: from scratch. Installed ones are used unasked under the recipe photos
+        train_backbone: what of pretrained weights learns; `none` computes features once and keeps them
         image_size: pixels the network sees; else the recipe's
         epochs: of stage 1 and stage 2; learning-rate milestones move in proportion
         score: what tells unknown images (`oltr methods` lists scores); the method's own unless given
@@ -71,24 +74,40 @@ def train(
         tensorboard: also log for TensorBoard, into the run folder
         dry_run: say what would be done and stop
     """
+    import torch
+
     from oltr.console import console, process_rank
     from oltr.data.sources import read_source
+    from oltr.methods import METHODS
+    from oltr.training.choose import choose
     from oltr.training.configure import configure
 
-    config = configure(
+    for name, number, least in (("--devices", devices, 1), ("--nodes", nodes, 1), ("--workers", workers, 0)):
+        if number is not None and number < least:
+            raise UserError(f"{name} {number} is too small.", try_this=f"{name} {least} or more")
+    if method is not None:
+        METHODS[method]  # a wrong name is told before the images are looked for
+    manifest = read_source(source, root)
+    choice = choose(
         recipe,
         method,
-        backbone=backbone,
-        weights=weights,
+        backbone,
+        weights,
+        train_backbone,
+        train_images=manifest.sizes()["train"],
+        gpu=not cpu and torch.cuda.is_available(),
+    )
+    config = configure(
+        choice.recipe,
+        choice.method,
+        backbone=choice.backbone,
+        weights=choice.weights,
+        train_backbone=choice.train_backbone,
         image_size=image_size,
         epochs=epochs,
         seed=seed,
         changes=(*changes, *_decision(score, threshold, unknown_rate)),
     )
-    for name, number, least in (("--devices", devices, 1), ("--nodes", nodes, 1), ("--workers", workers, 0)):
-        if number is not None and number < least:
-            raise UserError(f"{name} {number} is too small.", try_this=f"{name} {least} or more")
-    manifest = read_source(source, root)
 
     from oltr.distributed import leave
     from oltr.runs.train_run import train_run
@@ -97,7 +116,9 @@ def train(
 
     check_trainable(manifest)
     console.notes(manifest.notes)
-    out = out or default_out(source, method)
+    if choice.reason:
+        console.say(f"{config.method} on {config.backbone}: {choice.reason}")
+    out = out or default_out(source, config.method)
     if dry_run:
         _tell_plan(config, manifest, out, as_json)
         return

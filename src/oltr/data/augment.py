@@ -30,14 +30,18 @@ class Augment:
         self.shift, self.scale, self.byte_scale = -mean / std, 1 / std, 1 / (255 * std)
 
     def evaluate(self, images: Tensor) -> Tensor:
-        """The centre crop."""
+        """The centre crop; features that stand for images pass as they are."""
+        if images.is_floating_point():
+            return images
         size = self.config.image_size
         top, left = ((side - size) // 2 for side in images.shape[2:])
         crop = images[:, :, top : top + size, left : left + size].float()
         return torch.addcmul(self.shift, crop, self.byte_scale)
 
     def train(self, images: Tensor, draws: Tensor) -> Tensor:
-        """One random view of each image, decided by its row of `draws` (see `draw_views`)."""
+        """One random view of each image, decided by its row of `draws` (see `draw_views`); features pass."""
+        if images.is_floating_point():
+            return images
         config = self.config
         x = self._crop(images, draws[:, :4])
         if config.flip:

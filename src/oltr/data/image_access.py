@@ -52,7 +52,7 @@ class Images:
             rows = [self.rows[indices] for indices in order]
             here = self.pixels.device.type == device.type
             for batch in _resident(self.pixels, rows) if here else _sent(self.pixels, rows, device):
-                yield batch if batch.shape[2] == self.size else _resized(batch, self.size)
+                yield batch if batch.shape[2] == self.size else resized(batch, self.size)
             return
         on_gpu = device.type == "cuda"
         for pixels in load_batches(self.files, self.size, self.read, order, workers, pin_memory=on_gpu):
@@ -92,7 +92,7 @@ def _rows(pixels: Tensor, rows: Tensor) -> Tensor:
     return flat.view(torch.int64)[rows].view(torch.uint8).view(-1, *pixels.shape[1:])
 
 
-def _resized(batch: Tensor, size: int) -> Tensor:
+def resized(batch: Tensor, size: int) -> Tensor:
     """Larger pictures at the size that is asked for, smoothed as files are when they are decoded to it."""
     smaller = F.interpolate(batch.float(), (size, size), mode="bilinear", antialias=True)
     return smaller.round().clamp(0, 255).to(torch.uint8)

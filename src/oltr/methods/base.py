@@ -80,6 +80,13 @@ class Method(nn.Module):
         """The loss as named terms, already weighted; their sum is minimised."""
         return {"cross_entropy": network.head.cross_entropy(output, labels)}
 
+    def fit(self, network: Network, features: Tensor, labels: Tensor) -> float | None:
+        """Set the head from all direct features of the training images (N×D) at once, where that is possible.
+
+        Called where the backbone is frozen; returns the loss, or None for a method that learns by steps.
+        """
+        return None
+
     def after_step(self, stage: int, network: Network, output: Output, labels: Tensor) -> None:
         """Called after each optimiser step, for updates without a gradient."""
 

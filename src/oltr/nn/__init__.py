@@ -15,10 +15,12 @@ from oltr.nn.direct_feature import DirectFeature
 from oltr.nn.episode import Episode, make_episode
 from oltr.nn.expert_head import ExpertHead
 from oltr.nn.expert_stages import ExpertStages, give_experts
+from oltr.nn.fit_linear import fit_linear
 from oltr.nn.generated_head import GeneratedHead
 from oltr.nn.heads import Head, LinearHead, MetaEmbeddingHead, Output
 from oltr.nn.memory import Memory, squared_distances
 from oltr.nn.meta_embedding import MetaEmbedding, MetaParts
+from oltr.nn.multilevel import MultilevelBackbone
 from oltr.nn.network import Network, build_attention
 from oltr.nn.regressed_head import RegressedHead
 from oltr.nn.regressors import RecursiveRegressor, Regressor
@@ -41,6 +43,7 @@ __all__ = [
     "MetaEmbedding",
     "MetaEmbeddingHead",
     "MetaParts",
+    "MultilevelBackbone",
     "Network",
     "Output",
     "RecursiveRegressor",
@@ -54,6 +57,7 @@ __all__ = [
     "blocked_memory_feature",
     "build_attention",
     "common_classes",
+    "fit_linear",
     "give_experts",
     "make_episode",
     "squared_distances",

@@ -26,6 +26,7 @@ class Card:
     interpolation: str
     input_size: int  # pixels
     crop_pct: float  # share of the resized image that the crop in the middle takes
+    fixed_size: bool = False  # whether the network takes no other size well, as many ViTs
 
 
 class Backbone(nn.Module):
@@ -89,7 +90,9 @@ def backbone_card(name: str) -> Card | None:
     cfg = _pretrained_cfg(timm_name(name))
     if cfg is None or cfg.tag == "scratch":
         return None
-    return Card(tuple(cfg.mean), tuple(cfg.std), cfg.interpolation, int(cfg.input_size[-1]), cfg.crop_pct)
+    fixed = bool(cfg.fixed_input_size)
+    size = int(cfg.input_size[-1])
+    return Card(tuple(cfg.mean), tuple(cfg.std), cfg.interpolation, size, cfg.crop_pct, fixed)
 
 
 def timm_name(name: str) -> str:

@@ -34,7 +34,7 @@ __all__ = [
     "with_epochs",
 ]
 
-_RECIPE_KEYS = {"about", "base", "run", "methods", "expect"}
+_RECIPE_KEYS = {"about", "base", "method", "run", "methods", "expect"}
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,7 @@ class Recipe:
     run: dict[str, Any]
     methods: dict[str, dict[str, Any]]
     expect: dict[str, dict[str, Any]]
+    method: str = "oltr"  # where the user names none
 
 
 def recipe_names() -> list[str]:
@@ -71,9 +72,19 @@ def load_recipe(name: str) -> Recipe:
     if base := values.pop("base", None):
         below = load_recipe(base)
         values = merge(
-            {"about": below.about, "run": below.run, "methods": below.methods, "expect": {}}, values
+            {
+                "about": below.about,
+                "method": below.method,
+                "run": below.run,
+                "methods": below.methods,
+                "expect": {},
+            },
+            values,
         )
-    return Recipe(path.stem, values.get("about", ""), values["run"], values["methods"], values["expect"])
+    method = values.get("method", "oltr")
+    return Recipe(
+        path.stem, values.get("about", ""), values["run"], values["methods"], values["expect"], method
+    )
 
 
 def resolve(

@@ -7,6 +7,7 @@ import torch
 from oltr.config import RunConfig
 from oltr.methods import METHODS, Method
 from oltr.nn.backbone import Backbone
+from oltr.nn.multilevel import MultilevelBackbone
 from oltr.nn.network import Network
 
 
@@ -18,8 +19,14 @@ def build_method(config: RunConfig, train_counts: torch.Tensor) -> Method:
 def build_network(config: RunConfig, method: Method, stage: int, weights: str | None = None) -> Network:
     """The untrained network of a stage; its random start depends on the seed and the stage alone."""
     torch.manual_seed(config.seed)
-    network = method.build_stage1(Backbone(config.backbone, config.data.image_size, weights))
+    network = method.build_stage1(build_backbone(config, weights))
     return build_stage2(config, method, network) if stage == 2 else network
+
+
+def build_backbone(config: RunConfig, weights: str | None = None) -> Backbone:
+    """The run's backbone; one that stays frozen gives features of several levels."""
+    backbone = Backbone(config.backbone, config.data.image_size, weights)
+    return MultilevelBackbone(backbone) if config.train_backbone == "none" else backbone
 
 
 def build_stage2(config: RunConfig, method: Method, first: Network) -> Network:

@@ -13,7 +13,10 @@ from oltr.errors import UserError
 from oltr.old_names import current_values
 from oltr.packaged_weights import resolve_weights
 from oltr.recipes import merge, resolve, with_epochs
+from oltr.training.card import with_card
 from oltr.training.limits import check_limits
+
+SCRATCH = "none"  # --weights none: no pretrained weights
 
 
 def configure(
@@ -22,6 +25,7 @@ def configure(
     *,
     backbone: str | None = None,
     weights: str | None = None,
+    train_backbone: str | None = None,
     image_size: int | None = None,
     epochs: Sequence[int] = (),
     seed: int = 0,
@@ -29,9 +33,10 @@ def configure(
 ) -> RunConfig:
     """The recipe and method with the given changes on top, names and values checked before any work."""
     values: dict[str, Any] = {"seed": seed}
-    for name, value in (("backbone", backbone), ("weights", weights)):
+    given = ("backbone", backbone), ("weights", weights), ("train_backbone", train_backbone)
+    for name, value in given:
         if value is not None:
-            values[name] = value
+            values[name] = None if (name, value) == ("weights", SCRATCH) else value
     changed: dict[str, Any] = {}
     for change in changes:
         changed = merge(changed, parse_change(change))
@@ -39,12 +44,13 @@ def configure(
     config = recipe_config(recipe, method, wanted)
     if (follows := resolve_weights(config.weights, wanted.get("backbone"))[1]) is not None:
         config = dataclasses.replace(config, backbone=follows)
+    config = with_card(config)
     if image_size is not None:
         config = _at_size(config, image_size)
     if epochs:
         config = with_epochs(config, tuple(epochs))
     # What was set by name stays, where the size or the epochs would have moved it in proportion.
-    return _checked(build(RunConfig, merge(dataclasses.asdict(config), changed)))
+    return _checked(_frozen(build(RunConfig, merge(dataclasses.asdict(config), changed))))
 
 
 def recipe_config(recipe: str, method: str, changes: Mapping[str, Any] | None = None) -> RunConfig:
@@ -77,6 +83,20 @@ def _at_size(config: RunConfig, image_size: int) -> RunConfig:
     return dataclasses.replace(
         config, data=dataclasses.replace(config.data, image_size=image_size, stored_size=stored)
     )
+
+
+def _frozen(config: RunConfig) -> RunConfig:
+    """With the backbone among the frozen roles of every stage, where none of it learns."""
+    if config.train_backbone != "none":
+        return config
+    stages = {
+        f"stage{number}": dataclasses.replace(
+            stage, frozen=tuple(dict.fromkeys((*stage.frozen, "backbone"))), freeze_statistics=True
+        )
+        for number in range(1, config.num_stages + 1)
+        if (stage := config.stage(number))
+    }
+    return dataclasses.replace(config, **stages)
 
 
 def _checked(config: RunConfig) -> RunConfig:

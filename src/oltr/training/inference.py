@@ -59,10 +59,14 @@ def embed_images(
     batch_size: int = 256,
     workers: int = 0,
     progress: Progress | None = None,
+    embed: Callable[[Tensor], Tensor] | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Direct features (N×D float32) and labels (N) of all images in order, on the CPU of every process."""
+    """Features (N×D float32) and labels (N) of all images in order, on the CPU of every process.
+
+    They are direct features unless `embed` gives others.
+    """
     batches = EvalBatches(images, Augment(data, device), batch_size, device, workers)
-    features = list(on_host(_apply(network.embed, network, batches, precision, progress), device))
+    features = list(on_host(_apply(embed or network.embed, network, batches, precision, progress), device))
     mine = torch.cat(features).float() if features else torch.empty(0)
     return interleave_over_ranks(mine), torch.from_numpy(images.labels)
 

@@ -16,6 +16,8 @@ from oltr.errors import UserError
 from oltr.methods import Method
 from oltr.nn.network import Network
 from oltr.training.build import build_method, build_network, build_stage2
+from oltr.training.features import frozen_features
+from oltr.training.fit import fit_stage, prepare_features
 from oltr.training.inference import embed_images
 from oltr.training.options import TrainOptions
 from oltr.training.processes import launch, stop_others_on_failure
@@ -47,7 +49,10 @@ def train(
     processes = launch(options)
     with stop_others_on_failure(processes):
         start = processes.broadcast(start)
-        images = _open_all(manifest, config, processes.device)
+        if config.train_backbone == "none":
+            images = frozen_features(config, manifest, processes.device, folder.path.parent / "features")
+        else:
+            images = _open_all(manifest, config, processes.device)
         run = Run(
             config,
             method,
@@ -67,7 +72,7 @@ def train(
             if rank() == 0 and not resuming and not folder.last.is_file():
                 folder.discard()  # there is no epoch to resume from
             raise
-    return network, images
+    return network, run.images
 
 
 def _train_stages(run: Run, start: Start) -> Network:
@@ -77,6 +82,10 @@ def _train_stages(run: Run, start: Start) -> Network:
     for number in range(1, config.num_stages + 1):
         if number == 2:
             network = build_stage2(config, method, network)
+        if number >= start.stage:
+            prepare_features(run, network)
+        if number >= start.stage and fit_stage(run, number, network):
+            continue
         if number == start.stage:
             train_stage(run, number, network, start.checkpoint)
         elif number > start.stage:

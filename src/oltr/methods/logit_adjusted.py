@@ -1,0 +1,79 @@
+"""Logit adjustment, with a head that is fitted directly where the backbone is frozen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from oltr.config import within
+from oltr.losses.balanced_softmax import BalancedSoftmaxLoss
+from oltr.methods.base import METHODS, Method, MethodInfo
+from oltr.nn.direct_feature import DirectFeature
+from oltr.nn.fit_linear import fit_linear
+from oltr.nn.heads import LinearHead
+from oltr.nn.multilevel import MultilevelBackbone
+from oltr.nn.network import Network, Output
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Numbers of the head's fit; steps use τ = 1, the loss as published."""
+
+    tau: float = 1.25  # weight of the log frequencies
+    decay: float = 2.5e-3  # of the head's weights
+    iterations: int = 60
+
+    def __post_init__(self) -> None:
+        within("settings.tau", self.tau, 0)
+        within("settings.decay", self.decay, 0)
+        within("settings.iterations", self.iterations, 1)
+
+
+@METHODS.register("logit-adjusted")
+class LogitAdjusted(Method):
+    """Log class frequencies added to the logits in the loss; on frozen features the head's exact minimum.
+
+    Stage 1 learns by steps. Stage 2, or stage 1 on a frozen backbone, fits a linear head to the features of
+    several levels in one go.
+    """
+
+    info = MethodInfo(
+        title="Logit adjustment on frozen or tuned features",
+        summary="A linear head under logit-adjusted softmax, fitted by L-BFGS to features of several levels",
+        paper="Menon et al., Long-Tail Learning via Logit Adjustment, ICLR 2021",
+        year=2021,
+        changes="on frozen features the convex problem is solved instead of trained, on the pooled features "
+        "of the last map and of middle levels; tau 1.25",
+    )
+    Settings = Settings
+    first_stage = "balanced-softmax"
+    score = "max-logit"
+
+    def __init__(self, settings: Mapping[str, Any], train_counts: Tensor, image_size: int):
+        super().__init__(settings, train_counts, image_size)
+        self.balanced_softmax = BalancedSoftmaxLoss(train_counts)
+
+    def build_stage2(self, first: Network) -> Network:
+        backbone = MultilevelBackbone(first.backbone)
+        return Network(
+            backbone, DirectFeature(backbone.channels), LinearHead(backbone.channels, self.num_classes)
+        )
+
+    def loss(self, stage: int, network: Network, output: Output, labels: Tensor) -> dict[str, Tensor]:
+        return {"cross_entropy": self.balanced_softmax(output.logits.float(), labels)}
+
+    def fit(self, network: Network, features: Tensor, labels: Tensor) -> float | None:
+        if not isinstance(network.backbone, MultilevelBackbone):
+            return None
+        assert isinstance(network.head, LinearHead)
+        s, counts = self.settings, self.train_counts.to(features.device).float()
+        prior = (
+            s.tau * (counts / counts.sum()).clamp(min=1e-12).log()
+        )  # a class without images stays unlikely
+        weight, bias, loss = fit_linear(features, labels, prior, decay=s.decay, iterations=s.iterations)
+        network.head.classifier.weight.data.copy_(weight)
+        network.head.classifier.bias.data.copy_(bias)
+        return loss

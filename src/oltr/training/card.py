@@ -1,0 +1,33 @@
+"""What the card of pretrained weights says of their images, put into a run's configuration."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from oltr.config import RunConfig
+from oltr.recipes import load_recipe
+
+LARGER = 8 / 7  # frozen features are better above the size that the weights were trained at
+STEP = 32  # of the sizes, as most networks reduce the image by it
+
+
+def with_card(config: RunConfig) -> RunConfig:
+    """Mean, deviation, interpolation and size of the backbone's own card, where the recipe leaves them open.
+
+    A recipe that names its weights has the size that suits them; a backbone given in their place has its own.
+    """
+    from oltr.nn.backbone import backbone_card
+
+    recipe = load_recipe(config.recipe).run
+    told = recipe.get("data", {})
+    if config.weights is None or "mean" in told or (card := backbone_card(config.backbone)) is None:
+        return config
+    changes: dict[str, object] = {"mean": card.mean, "std": card.std}
+    if "train_backbone" in recipe or told.get("resize") == "crop":  # the recipes for photos
+        if card.interpolation in ("bilinear", "bicubic"):
+            changes["interpolation"] = card.interpolation
+        if config.backbone != recipe.get("backbone"):
+            larger = card.input_size if card.fixed_size else round(card.input_size * LARGER / STEP) * STEP
+            frozen = config.train_backbone == "none"
+            changes |= {"image_size": larger if frozen else card.input_size, "stored_size": larger}
+    return dataclasses.replace(config, data=dataclasses.replace(config.data, **changes))

@@ -1,0 +1,125 @@
+"""Features of a frozen backbone for all images of a run, each computed once and kept."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from oltr.config import RunConfig
+from oltr.console import console
+from oltr.data.augment import Augment
+from oltr.data.decode import decode_all
+from oltr.data.features import Features
+from oltr.data.image_access import Images, resized
+from oltr.data.manifest import Manifest
+from oltr.data.pack import open_pack
+from oltr.distributed import rank
+from oltr.nn.multilevel import MultilevelBackbone
+from oltr.training.build import build_backbone
+from oltr.training.feature_cache import FeatureCache, cache_name, image_keys
+from oltr.training.precision import autocast
+from oltr.wording import count
+
+BATCH = 32  # images: small enough for a CPU's caches
+BLOCK = 8192  # images after which the cache is written
+TOLD_AFTER = 128  # images, from whose speed the whole time is estimated
+
+
+def frozen_features(
+    config: RunConfig, manifest: Manifest, device: torch.device, folder: Path
+) -> dict[str, Images]:
+    """The features of every split's images under the run's frozen backbone, from the cache or computed."""
+    backbone = build_backbone(config, weights=config.weights)
+    assert isinstance(backbone, MultilevelBackbone)
+    backbone.to(device).eval().to(memory_format=torch.channels_last)
+    rows = list(range(len(manifest.table)))
+    keys = image_keys(manifest, rows)
+    values = torch.empty(len(rows), backbone.described)
+    if keys is None:
+        say_work(len(rows), 0, config)
+        values[:] = torch.cat(list(_describe(backbone, manifest, rows, config, device)))
+    else:
+        view = dataclasses.asdict(config.data) | {"bfloat16": _low_precision(device, config.precision)}
+        cache = FeatureCache(folder / cache_name(config.backbone, backbone.net, view), backbone.described)
+        missing = list({keys[row]: row for row in rows if keys[row] not in cache}.values())
+        say_work(len(missing), len(rows) - len(missing), config)
+        done = 0
+        for block in _describe(backbone, manifest, missing, config, device):
+            new = [keys[row] for row in missing[done : done + len(block)]]
+            cache.add(new, block, write=rank() == 0)
+            done += len(block)
+        values[:] = cache[keys]
+    return {
+        split: Features(
+            1, manifest.labels(split), values=values[manifest.positions(split)].to(device), home="features"
+        )
+        for split, size in manifest.sizes().items()
+        if size
+    }
+
+
+def say_work(missing: int, kept: int, config: RunConfig) -> None:
+    """What has to be computed, in one sentence."""
+    if missing:
+        others = f"; those of {count(kept, 'image')} are kept from before" if kept else ""
+        console.say(f"computing the features of {count(missing, 'image')} with {config.backbone}{others}")
+    else:
+        console.say(f"the features of all {count(kept, 'image')} are kept from before")
+
+
+@torch.inference_mode()
+def _describe(
+    backbone: MultilevelBackbone, manifest: Manifest, rows: list[int], config: RunConfig, device: torch.device
+) -> Iterator[Tensor]:
+    """The descriptors of those rows' images in order, on the host, a block at a time."""
+    augment, parts, began, done = Augment(config.data, device), [], time.monotonic(), 0
+    with console.progress("features") as progress:
+        for batch in _batches(manifest, rows, config.data.stored_size):
+            views = augment.evaluate(batch.to(device).permute(0, 3, 1, 2))
+            with autocast(device, config.precision):
+                described = backbone.describe(views.contiguous(memory_format=torch.channels_last))
+            parts.append(described.cpu())
+            done += len(batch)
+            progress(done, len(rows))
+            if done - len(batch) < TOLD_AFTER <= done < len(rows):
+                _say_time(done / (time.monotonic() - began), len(rows) - done)
+            if done % BLOCK < len(batch) or done == len(rows):
+                yield torch.cat(parts)
+                parts = []
+
+
+def _say_time(images_per_second: float, left: int) -> None:
+    seconds = left / images_per_second
+    console.say(
+        f"{images_per_second:.0f} images/s: about {seconds // 60:.0f}:{seconds % 60:02.0f} min for the rest of "
+        "the features, then seconds for the head"
+    )
+
+
+def _batches(manifest: Manifest, rows: list[int], size: int) -> Iterator[Tensor]:
+    """The pixels of those rows as uint8 B×S×S×3."""
+    if manifest.pack is not None:
+        pack = open_pack(manifest.pack)
+        pixels: Iterator[np.ndarray] = (pack.images[row] for row in rows)
+    else:
+        paths = manifest.table["path"].to_numpy()
+        pixels = decode_all(manifest, [paths[row] for row in rows], size)
+    while batch := list(itertools.islice(pixels, BATCH)):
+        stacked = torch.from_numpy(np.stack(batch))
+        yield (
+            stacked
+            if stacked.shape[1] <= size
+            else resized(stacked.permute(0, 3, 1, 2), size).permute(0, 2, 3, 1)
+        )
+
+
+def _low_precision(device: torch.device, precision: str) -> bool:
+    with autocast(device, precision):
+        return torch.is_autocast_enabled(device.type)
