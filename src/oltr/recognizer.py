@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import yaml
 
 from oltr.console import console
+from oltr.data.group_split import split_by_group
 from oltr.data.sources import read_source
 from oltr.errors import UserError
 from oltr.runs.report import Report
@@ -30,8 +31,9 @@ class Recognizer:
 
     `unknown_rate` is the share of known validation images that may be rejected; the threshold follows.
     "recipe" leaves it to the recipe (5 % for photos), None means the score's default threshold; `threshold`
-    fixes one instead. `changes` are single settings such as {"stage1.lr": 0.01}; `run` is the folder to train
-    in (unless given, a temporary one that goes when the recogniser does: `save` keeps it).
+    fixes one instead. `group_by` (a column, "folder" or "near-duplicates") keeps what belongs together in one
+    split where `fit` makes the splits. `changes` are single settings such as {"stage1.lr": 0.01}; `run` is
+    the folder to train in (unless given, a temporary one that goes when the recogniser does: `save` keeps it).
     """
 
     def __init__(
@@ -48,13 +50,14 @@ class Recognizer:
         threshold: float | None = None,
         unknown_rate: float | Literal["recipe"] | None = "recipe",
         seed: int = 0,
+        group_by: str | None = None,
         run: str | Path | None = None,
         verbose: bool = True,
     ):
         self.method, self.backbone, self.recipe, self.weights = method, backbone, recipe, weights
         self.image_size, self.epochs, self.changes = image_size, epochs, changes
         self.score, self.threshold, self.unknown_rate = score, threshold, unknown_rate
-        self.seed, self.run, self.verbose = seed, run, verbose
+        self.seed, self.group_by, self.run, self.verbose = seed, group_by, run, verbose
 
     def fit(self, source: Any) -> Recognizer:
         """Train on a source: a folder of class folders, a manifest, list files, a pack, a DataFrame with the
@@ -73,6 +76,8 @@ class Recognizer:
         )
         with console.silent(not self.verbose):
             manifest = read_source(source)
+            if self.group_by is not None:
+                manifest = split_by_group(manifest, self.group_by)
             console.notes(manifest.notes)
             temporary = tempfile.TemporaryDirectory(prefix="oltr-") if self.run is None else None
             path = Path(self.run or ".") if temporary is None else Path(temporary.name) / "run"
