@@ -33,7 +33,7 @@ class Recognizer:
     "recipe" leaves it to the recipe (5 % for photos), None means the score's default threshold; `threshold`
     fixes one instead. `group_by` (a column, "folder" or "near-duplicates") keeps what belongs together in one
     split where `fit` makes the splits. `changes` are single settings such as {"stage1.lr": 0.01}; `run` is
-    the folder to train in (unless given, a temporary one that goes when the recogniser does: `save` keeps it).
+    the folder to train in (unless given, a temporary one that goes with the recogniser: `save` keeps it).
     """
 
     def __init__(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from oltr.data.alike import Alike, alike_findings, find_alike
+from oltr.data.alike import RESPLIT, Alike, alike_findings, find_alike
 from oltr.data.finding import Finding
 from oltr.data.groups import Groups, straddling
 from oltr.data.manifest import Manifest
@@ -63,7 +63,7 @@ def check(
     readable = [row for row in rows if not row.failure]
     copies = _copies(readable)
     alike, complete = find_alike(readable)
-    problems = [*_broken(rows), *_leaks(copies), *_torn_groups(manifest, groups)]
+    problems = [*_broken(rows), *_leaks(copies, manifest.split_made), *_torn_groups(manifest, groups)]
     problems += [*_empty(manifest, readable), *_lone(manifest)]
     warnings = [*_repeats(copies), *alike_findings(alike, complete, manifest.split_made), *_plain(readable)]
     warnings += [*_thin_classes(manifest, readable), *_small(readable)]
@@ -86,13 +86,12 @@ def _broken(rows: list[Row]) -> Iterator[Finding]:
         yield Finding("unreadable", f"{count(len(broken), 'unreadable file')}", tuple(broken))
 
 
-def _leaks(copies: list[list[Row]]) -> Iterator[Finding]:
+def _leaks(copies: list[list[Row]], split_made: bool) -> Iterator[Finding]:
     across = [group for group in copies if len({row.split for row in group}) > 1]
     if across:
         items = tuple(" = ".join(f"{row.path} ({row.split})" for row in group) for group in across)
-        yield Finding(
-            "duplicates_across_splits", f"{count(len(across), 'image')} in more than one split", items
-        )
+        message = f"{count(len(across), 'image')} in more than one split"
+        yield Finding("duplicates_across_splits", message, items, RESPLIT if split_made else "")
 
 
 def _repeats(copies: list[list[Row]]) -> Iterator[Finding]:

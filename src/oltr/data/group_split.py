@@ -29,7 +29,7 @@ def split_by_group(manifest: Manifest, by: str, seed: int = 0) -> Manifest:
     if torn := straddling(manifest, groups):
         names = first_few(f"{name} ({', '.join(splits)})" for name, splits in torn.items())
         raise UserError(
-            f"{count(len(torn), 'group')} of {by} lie in more than one split: {names}.",
+            f"{count(len(torn), 'group')} of {by} in more than one split: {names}.",
             "The splits are the source's own, and they are kept.",
             "--folds 5, which pools them, or a source without splits",
         )

@@ -137,6 +137,8 @@ def _build(table: pd.DataFrame, root: str | Path, what: str, seed: int, flat: Fl
         return Manifest.build(table, root)
     labels = as_text(table["label"])
     known = ~labels.isin(["", "-1"])
+    if not known.any():
+        raise UserError(f"{what} has no splits, and every image is without a label.")
     drawn = iter(split_of(labels[known].tolist(), flat, seed))
     splits = [next(drawn) if named else "open" for named in known]
     notes = split_notes(what, int(known.sum()), flat, seed)
