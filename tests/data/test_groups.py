@@ -50,6 +50,13 @@ def test_a_class_of_one_group_is_trained_and_named():
     assert any("1 class without a test image" in note and "rare" in note for note in manifest.notes)
 
 
+def test_a_group_larger_than_a_split_is_told():
+    images = [(label, "big") for label in "ab" for _ in range(20)]
+    images += [(label, f"s{number}") for label in "ab" for number in range(15)]
+    notes = split_by_group(read_source(frame(images)), "site").notes
+    assert any("One group, big, holds 57 % of the images" in note for note in notes)
+
+
 def test_open_images_stay_and_images_without_a_group_are_alone():
     table = frame([("a", ""), ("a", ""), ("a", ""), ("b", "x"), ("b", "y"), ("b", "z"), ("", "x")])
     manifest = split_by_group(read_source(table), "site")
@@ -72,7 +79,7 @@ def test_splits_of_the_source_are_kept_or_refused():
     assert split_by_group(torn, "site").table.equals(torn.table)
     torn = read_source(frame(images, split=["train", "val", "train", "train"]))
     assert straddling(torn, find_groups(torn, "site")) == {"x": ["train", "val"]}
-    with pytest.raises(UserError, match=r"(?s)1 group of site in more than one split.*x \(train, val\).*--folds"):
+    with pytest.raises(UserError, match=r"(?s)1 group of site .*x \(train, val\).*--folds"):
         split_by_group(torn, "site")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -15,6 +16,7 @@ from oltr.data.validate import natural_order
 from oltr.errors import UserError
 from oltr.wording import Caution, count, first_few
 
+LARGE_GROUP = 0.2  # of all images: as many as a whole test split
 SHARES = (1 - VAL_SHARE - TEST_SHARE, VAL_SHARE, TEST_SHARE)
 
 
@@ -54,6 +56,10 @@ def regrouped(manifest: Manifest, groups: Groups, seed: int = 0) -> Manifest:
     shares = ", ".join(f"{100 * size:.0f} % {split}" for size, split in zip(sizes, KNOWN, strict=True))
     number = len(np.unique(names))
     notes = [f"{MADE} by {groups.by}: {count(number, 'group')}, each in one split; {shares} (seed {seed})."]
+    name, largest = Counter(names.tolist()).most_common(1)[0]
+    if largest > LARGE_GROUP * len(names):
+        share = 100 * largest / len(names)
+        notes.append(Caution(f"One group, {name}, holds {share:.0f} % of the images, and stays whole."))
     if untested := natural_order(set(labels) - set(labels[parts == KNOWN.index("test")])):
         text = f"{count(len(untested), 'class')} without a test image, for want of a group to spare: "
         notes.append(Caution(f"{text}{first_few(untested)}."))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -66,13 +67,14 @@ def find_near_duplicates(
     looks: Sequence[Look | None], progress: Callable[[int, int], None] | None = None
 ) -> NearDuplicates:
     """All pairs that look alike; plain ones, of which any two would, are left out."""
-    by_look: dict[tuple[int, bytes], list[int]] = defaultdict(list)
+    by_look: dict[bytes, list[int]] = defaultdict(list)
     for row, look in enumerate(looks):
         if look is not None and not look.plain:
-            by_look[look.hash, look.thumbnail.tobytes()].append(row)
+            by_look[hashlib.blake2b(look.thumbnail.tobytes(), digest_size=16).digest()].append(row)
     copies = list(by_look.values())
-    hashes = np.array([hash_ for hash_, _ in by_look], dtype=np.uint64)
-    thumbnails = np.frombuffer(b"".join(pixels for _, pixels in by_look), np.uint8).reshape(-1, THUMBNAIL)
+    distinct = [look for rows in copies if (look := looks[rows[0]]) is not None]
+    hashes = np.array([look.hash for look in distinct], dtype=np.uint64)
+    thumbnails = np.array([look.thumbnail for look in distinct], dtype=np.uint8).reshape(-1, THUMBNAIL)
     found: dict[tuple[int, int], NearPair] = {}
     for first, second in _candidates(hashes, progress):
         distance = _ones(hashes[first] ^ hashes[second])
