@@ -53,6 +53,7 @@ def test_check_and_stats_by_group(oltr, sites):
     table = pd.read_csv(sites).assign(split=["test", *["train"] * 2, "test", *["train"] * 20, "open", "open"])
     table.to_csv(sites, index=False)
     said = oltr("data", "check", sites, "--group-by", "site", "--json")
+    assert "12 groups of site, 2 in more than one split" in said.err
     (problem,) = json.loads(said.out)["problems"]
     assert (
         said.code == 2

@@ -28,14 +28,18 @@ def check(source: Source, group_by: GroupBy = None, root: Root = None, as_json: 
     from oltr.console import Console
     from oltr.data.check import check as check_images
     from oltr.data.group_split import regrouped
-    from oltr.data.groups import find_groups
+    from oltr.data.groups import find_groups, straddling
     from oltr.data.sources import read_source
     from oltr.data.validate import class_notes
+    from oltr.wording import count
 
     console, manifest = Console(), read_source(source, root)
     groups = None if group_by is None else find_groups(manifest, group_by)
     if groups is not None and manifest.split_made:
         manifest = regrouped(manifest, groups)
+    elif groups is not None:
+        torn = len(straddling(manifest, groups))
+        console.say(f"{count(len(groups), 'group')} of {group_by}, {torn:,} in more than one split.")
     in_report = class_notes(manifest.table, manifest.classes)  # the report has its own words for these
     console.notes(note for note in manifest.notes if note not in in_report)
     report = check_images(manifest, groups=groups)

@@ -11,7 +11,8 @@ MOST_PASSES = 20
 MOST_STARTS, GROUPS_IN_ALL = 40, 10_000  # few groups are dealt in many orders, many groups in one
 NEVER = 1e6  # the cost of what must not be, if it can be helped
 
-Absence = Callable[[Sequence[int]], float]  # images of a class in each part → the cost of parts without any
+# Images of a class in each part → the cost of the parts that have none, whatever the others have.
+Absence = Callable[[Sequence[int]], float]
 
 
 def assign_groups(
@@ -96,8 +97,9 @@ class _Dealt:
             counts, total = self.counts[name], self.totals[name]
             wanted = self.shares[part] * total
             cost += number * (2 * counts[part] + number - 2 * wanted) / (wanted * total)
-            before = self.absence(counts)
-            counts[part] += number
-            cost += self.absence(counts) - before
-            counts[part] -= number
+            if not counts[part]:  # only then does a part cease to be empty
+                before = self.absence(counts)
+                counts[part] = number
+                cost += self.absence(counts) - before
+                counts[part] = 0
         return cost

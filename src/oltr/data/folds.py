@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from oltr.console import console
 from oltr.data.assign import NEVER, assign_groups
 from oltr.data.groups import Groups
 from oltr.data.manifest import Manifest
@@ -48,10 +49,12 @@ def make_folds(manifest: Manifest, folds: int, groups: Groups | None = None, see
     fold_of = np.full(len(known), -1)
     fold_of[free] = assign_groups(labels[free], names[free], [1 / folds] * folds, _in_one_fold, seed)
     made = []
-    for fold in range(folds):
-        splits = manifest.table["split"].to_numpy(copy=True)
-        splits[known] = _fold_splits(labels, names, fold_of == fold, folds, seed + fold)
-        made.append(manifest.with_splits(splits))
+    with console.progress("making folds", "folds") as progress:
+        for fold in range(folds):
+            splits = manifest.table["split"].to_numpy(copy=True)
+            splits[known] = _fold_splits(labels, names, fold_of == fold, folds, seed + fold)
+            made.append(manifest.with_splits(splits))
+            progress(fold + 1, folds)
     return Folds(tuple(made), tuple(_notes(manifest, folds, groups, labels, kept)))
 
 
