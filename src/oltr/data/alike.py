@@ -8,7 +8,7 @@ from typing import Any
 
 from oltr.console import console
 from oltr.data.finding import Finding
-from oltr.data.near_duplicates import find_near_duplicates
+from oltr.data.near_duplicates import MOST_PAIRS, find_near_duplicates
 from oltr.data.opened import Row
 from oltr.wording import count
 
@@ -37,8 +37,10 @@ def find_alike(readable: Sequence[Row]) -> tuple[tuple[Alike, ...], bool]:
     """All pairs that look alike and are not the same bytes; False if there were too many to list."""
     with console.progress("comparing images", "steps") as progress:
         found = find_near_duplicates([row.look for row in readable], progress)
-    pairs = (Alike(readable[p.first], readable[p.second], p.distance, p.similarity) for p in found.pairs())
-    return tuple(pair for pair in pairs if pair.first.content != pair.second.content), found.complete
+    near = found.pairs()
+    pairs = (Alike(readable[p.first], readable[p.second], p.distance, p.similarity) for p in near)
+    complete = found.complete and len(near) < MOST_PAIRS
+    return tuple(pair for pair in pairs if pair.first.content != pair.second.content), complete
 
 
 def alike_findings(alike: Sequence[Alike], complete: bool, split_made: bool) -> Iterator[Finding]:

@@ -11,6 +11,7 @@ HASH_BITS = 64
 PLAIN = 2.0  # grey levels: a picture whose coarse shapes differ less from one colour has none to compare
 _DEAD_ZONE = 0.01  # a shape this weak, as a share of all, counts as absent: its sign would be chance
 THUMBNAIL = (LOOK_SIZE // 2) ** 2 * 3  # numbers in one
+AT_A_TIME = 2**14  # thumbnails in floating point at once
 _LUMINANCE = np.array([0.299, 0.587, 0.114], dtype=np.float32)
 
 
@@ -34,8 +35,11 @@ def look_at(pixels: np.ndarray) -> Look:
 
 def similarity(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """The correlation of thumbnails pair by pair, n×768 each: brightness and contrast do not matter."""
-    a, b = (_standardised(each) for each in (first, second))
-    return np.einsum("nd,nd->n", a, b)
+    values = np.empty(len(first), dtype=np.float32)
+    for start in range(0, len(first), AT_A_TIME):
+        part = slice(start, start + AT_A_TIME)
+        values[part] = np.einsum("nd,nd->n", _standardised(first[part]), _standardised(second[part]))
+    return values
 
 
 def _standardised(thumbnails: np.ndarray) -> np.ndarray:

@@ -18,7 +18,7 @@ from oltr.data.looks import THUMBNAIL, Look, similarity
 DISTANCE = 11  # bits of 64 that may differ: most copies with 4 % cut off at each side are within
 SIMILARITY = 0.9  # correlation of the thumbnails, which tells copies from pictures of the same outline
 MOST_PAIRS = 1_000_000  # a film of one scene has more, and nobody reads them
-AT_A_TIME = 2**20  # candidates compared at once
+AT_A_TIME = 2**18  # candidates compared at once
 
 _PARTS, _PART_BITS = 4, 16
 # Hashes that differ in at most 11 bits differ in at most 2 bits of one of their four parts.
@@ -66,7 +66,7 @@ class NearDuplicates:
 def find_near_duplicates(
     looks: Sequence[Look | None], progress: Callable[[int, int], None] | None = None
 ) -> NearDuplicates:
-    """All pairs that look alike; plain ones, of which any two would, are left out."""
+    """All pairs that look alike; pictures of one plain colour, of which any two would, are left out."""
     by_look: dict[bytes, list[int]] = defaultdict(list)
     for row, look in enumerate(looks):
         if look is not None and not look.plain:
