@@ -67,10 +67,11 @@ def find_near_duplicates(
     looks: Sequence[Look | None], progress: Callable[[int, int], None] | None = None
 ) -> NearDuplicates:
     """All pairs that look alike; pictures of one plain colour, of which any two would, are left out."""
-    by_look: dict[bytes, list[int]] = defaultdict(list)
+    by_look: dict[tuple[int, bytes], list[int]] = defaultdict(list)
     for row, look in enumerate(looks):
         if look is not None and not look.plain:
-            by_look[hashlib.blake2b(look.thumbnail.tobytes(), digest_size=16).digest()].append(row)
+            digest = hashlib.blake2b(look.thumbnail.tobytes(), digest_size=16).digest()
+            by_look[look.hash, digest].append(row)
     copies = list(by_look.values())
     distinct = [look for rows in copies if (look := looks[rows[0]]) is not None]
     hashes = np.array([look.hash for look in distinct], dtype=np.uint64)
