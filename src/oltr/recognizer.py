@@ -14,6 +14,7 @@ import yaml
 
 from oltr.config import RunConfig
 from oltr.console import console
+from oltr.data.group_split import split_by_group
 from oltr.data.manifest import Manifest
 from oltr.data.sources import read_source
 from oltr.errors import UserError
@@ -34,8 +35,9 @@ class Recognizer:
 
     `unknown_rate` is the share of known validation images that may be rejected; the threshold follows.
     "recipe" leaves it to the recipe (5 % for photos), None means the score's default threshold; `threshold`
-    fixes one instead. `changes` are single settings such as {"stage1.lr": 0.01}; `run` is the folder to train
-    in (unless given, a temporary one that goes when the recogniser does: `save` keeps it).
+    fixes one instead. `group_by` (a column, "folder" or "near-duplicates") keeps what belongs together in one
+    split where `fit` makes the splits. `changes` are single settings such as {"stage1.lr": 0.01}; `run` is
+    the folder to train in (unless given, a temporary one that goes with the recogniser: `save` keeps it).
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class Recognizer:
         threshold: float | None = None,
         unknown_rate: float | Literal["recipe"] | None = "recipe",
         seed: int = 0,
+        group_by: str | None = None,
         run: str | Path | None = None,
         verbose: bool = True,
     ):
@@ -60,7 +63,7 @@ class Recognizer:
         self.train_backbone = train_backbone
         self.image_size, self.epochs, self.changes = image_size, epochs, changes
         self.score, self.threshold, self.unknown_rate = score, threshold, unknown_rate
-        self.seed, self.run, self.verbose = seed, run, verbose
+        self.seed, self.group_by, self.run, self.verbose = seed, group_by, run, verbose
 
     def fit(self, source: Any) -> Recognizer:
         """Train on a source: a folder of class folders, a manifest, list files, a pack, a DataFrame with the
@@ -69,6 +72,8 @@ class Recognizer:
             raise UserError(f"epochs is {self.epochs}.", "It has a number for each stage.", "epochs=(30, 10)")
         with console.silent(not self.verbose):
             manifest = read_source(source)
+            if self.group_by is not None:
+                manifest = split_by_group(manifest, self.group_by)
             config = self._configure(manifest)
             console.notes(manifest.notes)
             temporary = tempfile.TemporaryDirectory(prefix="oltr-") if self.run is None else None

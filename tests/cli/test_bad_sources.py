@@ -71,8 +71,8 @@ def test_not_a_source(refuses, tmp_path):
     [
         (
             [row.rsplit(",", 1)[0] for row in GOOD],
-            "path,label",
-            ["lacks the column split", "It has: path, label"],
+            "path,lable",
+            ["lacks the columns label, split", "It has: path, lable"],
         ),
         (GOOD, "path,lable,split", ["lacks the column label", "'lable' → 'label'"]),
         ([row.replace(",", ";") for row in GOOD], "path;label;split", ["separate the columns with commas"]),

@@ -25,7 +25,12 @@ def test_check_says_each_thing_once(oltr, tmp_path):
 
 def test_check_of_a_pack_looks_at_its_pixels(oltr, pack):
     said = oltr("data", "check", pack, "--json")
-    assert said.code == 0 and json.loads(said.out) == {"images": 118, "problems": [], "warnings": []}
+    assert said.code == 0 and json.loads(said.out) == {
+        "images": 118,
+        "problems": [],
+        "warnings": [],
+        "near_duplicates": [],
+    }
 
 
 def test_check_finds_the_same_picture_in_two_splits(oltr, tmp_path):

@@ -170,7 +170,9 @@ def test_manifest_files_and_their_roots(tmp_path):
         ("path;label;split\na;b;train\n", "separate the columns with commas"),
         ("path,label,split,root\na,b,train,x\nc,b,train,y\n", "2 values"),
         ("path,label,split\na,b,train\na,b,c,d,e\n", "cannot be read as a manifest"),
-        ("path,label\na,b\n", "lacks the column split"),
+        ("path,label,Splits\na,b,x\n", "'Splits' → 'split'"),
+        ("path,label,part\na,b,train\nc,b,test\n", "'part' → 'split'"),
+        ("path,label\na,\nb,-1\n", "without a label"),
     ],
 )
 def test_bad_manifest_files(tmp_path, content, said):
@@ -180,6 +182,21 @@ def test_bad_manifest_files(tmp_path, content, said):
         read_source(file)
     assert said in str(refused.value)
     assert str(file) in str(refused.value)
+
+
+def test_a_manifest_without_splits_is_split_as_a_flat_folder_is(tmp_path):
+    class_folders(tmp_path / "images", {"a": 12, "b": 7})
+    folder = read_source(tmp_path / "images")
+    rows = (folder.table["path"] + "," + folder.table["label"]).tolist()
+    rows[3:3], rows[9:9] = ["odd/1.png,"], ["odd/2.png,-1"]
+    (tmp_path / "images" / "set.csv").write_text("\n".join(["path,label", *rows]))
+    manifest = read_source(tmp_path / "images" / "set.csv")
+    known = manifest.table[manifest.table["split"] != "open"].reset_index(drop=True)
+    assert manifest.split_made and known.equals(folder.table)
+    assert manifest.rows("open")["path"].tolist() == ["odd/1.png", "odd/2.png"]
+    assert manifest.classes == ("a", "b") and any("open split: 2 images" in note for note in manifest.notes)
+    tested = read_source(tmp_path / "images" / "set.csv", flat="test")
+    assert tested.sizes() == {"train": 0, "val": 0, "test": 19, "open": 2}
 
 
 def test_files_that_are_no_source(tmp_path):

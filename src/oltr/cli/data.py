@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from oltr.cli.options import SOURCE, Json, Root, Source, print_json
+from oltr.cli.options import SOURCE, GroupBy, Json, Root, Source, print_json
 from oltr.errors import UserError
 
 if TYPE_CHECKING:
@@ -20,18 +20,29 @@ if TYPE_CHECKING:
 Shots = Literal["standard", "released"]
 
 
-def check(source: Source, root: Root = None, as_json: Json = False) -> int:
-    """Open every image and say what would stop or spoil training; exit code 2 if anything would."""
+def check(source: Source, group_by: GroupBy = None, root: Root = None, as_json: Json = False) -> int:
+    """Open every image and say what would stop or spoil training; exit code 2 if anything would.
+
+    Near-duplicates are warnings. With --group-by, groups in more than one split are a problem.
+    """
     from oltr.console import Console
     from oltr.data.check import check as check_images
+    from oltr.data.group_split import regrouped
+    from oltr.data.groups import find_groups, straddling
     from oltr.data.sources import read_source
     from oltr.data.validate import class_notes
+    from oltr.wording import count
 
     console, manifest = Console(), read_source(source, root)
+    groups = None if group_by is None else find_groups(manifest, group_by)
+    if groups is not None and manifest.split_made:
+        manifest = regrouped(manifest, groups)
+    elif groups is not None:
+        torn = len(straddling(manifest, groups))
+        console.say(f"{count(len(groups), 'group')} of {group_by}, {torn:,} in more than one split.")
     in_report = class_notes(manifest.table, manifest.classes)  # the report has its own words for these
     console.notes(note for note in manifest.notes if note not in in_report)
-    with console.progress("opening images") as progress:
-        report = check_images(manifest, progress)
+    report = check_images(manifest, groups=groups)
     if as_json:
         print_json(report.to_json())
     else:
@@ -44,10 +55,11 @@ def stats(
     counts: Path | None = None,
     shots: Shots = "standard",
     figure: Path | None = None,
+    group_by: GroupBy = None,
     root: Root = None,
     as_json: Json = False,
 ) -> None:
-    """Images, classes and shot groups; no image is opened.
+    """Images, classes and shot groups; no image is opened, but for --group-by near-duplicates.
 
     Args:
         counts: instead of a source, a JSON array of training images per class
@@ -67,6 +79,10 @@ def stats(
         facts = stats_from_counts(class_counts, shots)
     else:
         manifest = read_source(str(source), root)
+        if group_by is not None:
+            from oltr.data.group_split import split_by_group
+
+            manifest = split_by_group(manifest, group_by)
         Console().notes(manifest.notes)
         class_counts, facts = manifest.train_counts(), manifest_stats(manifest, shots)
     if figure is not None:
@@ -228,8 +244,7 @@ def curate(
     if verify:
         from oltr.data.check import check as check_images
 
-        with console.progress("opening images") as progress:
-            report = check_images(read_source(out), progress)
+        report = check_images(read_source(out))
         console.say("\n".join(report.lines()))
         # Twins in train and test, which CIFAR-100 itself has, are told but do not fail.
         if any(problem.kind != "duplicates_across_splits" for problem in report.problems):

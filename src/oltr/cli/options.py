@@ -16,6 +16,14 @@ Json = Annotated[bool, tyro.conf.arg(name="json", help="print the result as JSON
 Root = Annotated[Path | None, tyro.conf.arg(help="where relative paths of a manifest or of lists start")]
 Score = Annotated[str | None, tyro.conf.arg(metavar="NAME")]
 Epochs = Annotated[tuple[int, ...], tyro.conf.arg(metavar="N [N]")]
+GroupBy = Annotated[
+    str | None,
+    tyro.conf.arg(
+        metavar="COLUMN",
+        help="images that stay in one split: a column of the manifest, folder (inside class folders), or "
+        "near-duplicates",
+    ),
+]
 
 
 def print_json(value: Any) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from oltr.cli.options import Epochs, Json, Root, Score, Source, print_json
+from oltr.cli.options import Epochs, GroupBy, Json, Root, Score, Source, print_json
 from oltr.errors import UserError
 
 if TYPE_CHECKING:
@@ -33,6 +33,8 @@ def train(
     threshold: float | None = None,
     unknown_rate: float | None = None,
     seed: int = 0,
+    group_by: GroupBy = None,
+    folds: int | None = None,
     out: Path | None = None,
     resume: bool = False,
     stage1_from: Path | None = None,
@@ -63,6 +65,7 @@ def train(
         threshold: where the score divides known from unknown, instead of a rate
         unknown_rate: share of known validation images that may be rejected; else the recipe's
         seed: same seed, data and machine: same result
+        folds: cross-validation: so many runs in OUT/fold-1 ..., each image tested in one; mean and spread
         out: the run folder; runs/SOURCE-METHOD unless given
         resume: go on with an interrupted run in --out, to the same result
         stage1_from: take stage 1 from this run, which trained it under the same settings
@@ -88,6 +91,10 @@ def train(
     if method is not None:
         METHODS[method]  # a wrong name is told before the images are looked for
     manifest = read_source(source, root)
+    if group_by is not None and folds is None:
+        from oltr.data.group_split import split_by_group
+
+        manifest = split_by_group(manifest, group_by)
     choice = choose(
         recipe,
         method,
@@ -115,11 +122,12 @@ def train(
     from oltr.training.train import check_trainable
 
     check_trainable(manifest)
-    console.notes(manifest.notes)
+    if folds is None:
+        console.notes(manifest.notes)
     if choice.reason:
         console.say(f"{config.method} on {config.backbone}: {choice.reason}")
     out = out or default_out(source, config.method)
-    if dry_run:
+    if dry_run and folds is None:
         _tell_plan(config, manifest, out, as_json)
         return
     options = TrainOptions(
@@ -132,6 +140,11 @@ def train(
     )
     if workers is not None:
         options.workers = workers
+    if folds is not None:
+        from oltr.cli.folds import train_in_folds
+
+        train_in_folds(config, manifest, folds, group_by, out, options, source, dry_run, as_json)
+        return
     report = train_run(config, manifest, out, options, source)
     leave()
     if process_rank() > 0:

@@ -2,36 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
-from oltr.data.images import NO_FILE, UnreadableImage, decode_image, read_bytes
+from oltr.data.alike import RESPLIT, Alike, alike_findings, find_alike
+from oltr.data.finding import Finding
+from oltr.data.groups import Groups, straddling
 from oltr.data.manifest import Manifest
-from oltr.data.pack import open_pack
-from oltr.wording import count, first_few
-
-if TYPE_CHECKING:
-    from oltr.data.items import Items
+from oltr.data.opened import Row, open_all
+from oltr.wording import count
 
 SMALL_SIDE = 16  # pixels; below it there is hardly a shape to learn
-AT_A_TIME = 4096  # images handed to the threads at once, so that a million files cost no memory
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One kind of trouble, in words, and everything it concerns."""
-
-    kind: str
-    message: str
-    items: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        return f"{self.message}: {first_few(self.items)}." if self.items else f"{self.message}."
 
 
 @dataclass(frozen=True)
@@ -41,6 +24,7 @@ class CheckReport:
     images: int
     problems: tuple[Finding, ...]
     warnings: tuple[Finding, ...]
+    near_duplicates: tuple[Alike, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Everything found, as plain lists and dicts."""
@@ -48,7 +32,12 @@ class CheckReport:
         def listed(findings: tuple[Finding, ...]) -> list[dict[str, Any]]:
             return [{"kind": f.kind, "message": f.message, "items": list(f.items)} for f in findings]
 
-        return {"images": self.images, "problems": listed(self.problems), "warnings": listed(self.warnings)}
+        return {
+            "images": self.images,
+            "problems": listed(self.problems),
+            "warnings": listed(self.warnings),
+            "near_duplicates": [pair.to_json() for pair in self.near_duplicates],
+        }
 
     def lines(self) -> list[str]:
         """What to print."""
@@ -61,74 +50,24 @@ class CheckReport:
         ]
 
 
-class Row(NamedTuple):
-    """One image of the manifest and what opening it told."""
+def check(
+    manifest: Manifest,
+    progress: Callable[[int, int], None] | None = None,
+    groups: Groups | None = None,
+) -> CheckReport:
+    """Open every image and compare them; `progress(done, total)` is called now and then while opening.
 
-    path: str
-    label: str
-    split: str
-    failure: str = ""  # why it could not be read
-    missing: bool = False
-    content: bytes = b""  # a hash of its bytes
-    side: int = 0  # its shorter side in pixels
-
-
-def check(manifest: Manifest, progress: Callable[[int, int], None] | None = None) -> CheckReport:
-    """Open every image; `progress(done, total)` is called now and then."""
-    rows: list[Row] = []
-    for row in _open_all(manifest):
-        rows.append(row)
-        if progress is not None and (len(rows) % 64 == 0 or len(rows) == len(manifest.table)):
-            progress(len(rows), len(manifest.table))
+    With `groups`, those that lie in more than one of train, val and test are told too.
+    """
+    rows = open_all(manifest, progress)
     readable = [row for row in rows if not row.failure]
     copies = _copies(readable)
-    problems = [*_broken(rows), *_leaks(copies), *_empty(manifest, readable), *_lone(manifest)]
-    warnings = [*_repeats(copies), *_thin_classes(manifest, readable), *_small(readable)]
-    return CheckReport(len(rows), tuple(problems), tuple(warnings))
-
-
-def _open_all(manifest: Manifest) -> Iterator[Row]:
-    table = manifest.table
-    entries = [Row(*entry) for entry in zip(table["path"], table["label"], table["split"], strict=True)]
-    if manifest.pack is not None:
-        for row, image in zip(entries, open_pack(manifest.pack).images, strict=True):
-            yield row._replace(content=_digest(image.tobytes()), side=len(image))
-        return
-    if manifest.items is not None:
-        yield from (_opened_item(row, manifest.items) for row in entries)
-        return
-    with ThreadPoolExecutor() as threads:
-        for start in range(0, len(entries), AT_A_TIME):
-            yield from threads.map(
-                lambda row: _opened(row, manifest.root), entries[start : start + AT_A_TIME]
-            )
-
-
-def _opened(row: Row, root: Path) -> Row:
-    file = root / row.path
-    try:
-        content = read_bytes(file)
-        _, size = decode_image(content, SMALL_SIDE, file)
-    except FileNotFoundError:
-        return row._replace(failure=NO_FILE, missing=True)
-    except UnreadableImage as error:
-        return row._replace(failure=error.reason)
-    except OSError as error:
-        return row._replace(failure=error.strerror or "it cannot be opened")
-    return row._replace(content=_digest(content), side=min(size))
-
-
-def _opened_item(row: Row, items: Items) -> Row:
-    try:
-        picture = items.picture(row.path)
-        content = f"{picture.mode} {picture.size}".encode() + picture.tobytes()
-    except UnreadableImage as error:
-        return row._replace(failure=error.reason)
-    return row._replace(content=_digest(content), side=min(picture.size))
-
-
-def _digest(content: bytes) -> bytes:
-    return hashlib.blake2b(content, digest_size=16).digest()
+    alike, complete = find_alike(readable)
+    problems = [*_broken(rows), *_leaks(copies, manifest.split_made), *_torn_groups(manifest, groups)]
+    problems += [*_empty(manifest, readable), *_lone(manifest)]
+    warnings = [*_repeats(copies), *alike_findings(alike, complete, manifest.split_made), *_plain(readable)]
+    warnings += [*_thin_classes(manifest, readable), *_small(readable)]
+    return CheckReport(len(rows), tuple(problems), tuple(warnings), alike)
 
 
 def _copies(readable: list[Row]) -> list[list[Row]]:
@@ -147,13 +86,12 @@ def _broken(rows: list[Row]) -> Iterator[Finding]:
         yield Finding("unreadable", f"{count(len(broken), 'unreadable file')}", tuple(broken))
 
 
-def _leaks(copies: list[list[Row]]) -> Iterator[Finding]:
+def _leaks(copies: list[list[Row]], split_made: bool) -> Iterator[Finding]:
     across = [group for group in copies if len({row.split for row in group}) > 1]
     if across:
         items = tuple(" = ".join(f"{row.path} ({row.split})" for row in group) for group in across)
-        yield Finding(
-            "duplicates_across_splits", f"{count(len(across), 'image')} in more than one split", items
-        )
+        message = f"{count(len(across), 'image')} in more than one split"
+        yield Finding("duplicates_across_splits", message, items, RESPLIT if split_made else "")
 
 
 def _repeats(copies: list[list[Row]]) -> Iterator[Finding]:
@@ -194,6 +132,19 @@ def _thin_classes(manifest: Manifest, readable: list[Row]) -> Iterator[Finding]:
     elif untested := [name for name in manifest.classes if not tested[name]]:
         message = f"{count(len(untested), 'class')} without a test image"
         yield Finding("untested_classes", message, tuple(untested))
+
+
+def _torn_groups(manifest: Manifest, groups: Groups | None) -> Iterator[Finding]:
+    if groups is not None and (torn := straddling(manifest, groups)):
+        items = tuple(f"{name} ({', '.join(splits)})" for name, splits in torn.items())
+        message = f"{count(len(torn), 'group')} of {groups.by} in more than one of train, val and test"
+        yield Finding("groups_across_splits", message, items)
+
+
+def _plain(readable: list[Row]) -> Iterator[Finding]:
+    if plain := [row.path for row in readable if row.look is not None and row.look.plain]:
+        message = f"{count(len(plain), 'image')} of one plain colour, not compared with others"
+        yield Finding("plain_images", message, tuple(plain))
 
 
 def _small(readable: list[Row]) -> Iterator[Finding]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -12,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from oltr.data.images import read_image
+from oltr.data.split import MADE
 from oltr.data.validate import COLUMNS, SPLITS, class_notes, clean_table, known_classes
 from oltr.errors import UserError
 from oltr.files import atomic_write
@@ -31,6 +33,7 @@ class Manifest:
     pack: Path | None = None  # the packed store that holds the pixels, row by row
     items: Items | None = None  # the datasets that give the images, by path
     split_made: bool = False  # whether the data had no splits, and train, val and test were drawn
+    split_kept: bool = False  # whether reading the source again would give other splits: a run keeps these
 
     @classmethod
     def build(
@@ -48,6 +51,17 @@ class Manifest:
         classes = known_classes(table)
         notes = (*notes, *class_notes(table, classes))
         return cls(table, root, classes, notes, items=items, split_made=split_made)
+
+    def with_splits(self, splits: np.ndarray, notes: Sequence[str] = ()) -> Manifest:
+        """The same images in other splits (n,), which a run then keeps."""
+        table = self.table.assign(split=splits)
+        said = (*self.notes_but_splits(), *notes, *class_notes(table, self.classes))
+        return replace(self, table=table, notes=said, split_kept=True)
+
+    def notes_but_splits(self) -> list[str]:
+        """What is worth saying, whatever the splits."""
+        of_splits = class_notes(self.table, self.classes)
+        return [note for note in self.notes if note not in of_splits and not note.startswith(MADE)]
 
     def rows(self, split: str) -> pd.DataFrame:
         """The table's rows of one split, in order."""

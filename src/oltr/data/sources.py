@@ -12,10 +12,10 @@ from oltr.data.folders import read_folder
 from oltr.data.lists import find_lists, read_lists
 from oltr.data.manifest import Manifest
 from oltr.data.split import Flat, split_notes, split_of
-from oltr.data.validate import as_text
+from oltr.data.validate import as_text, split_column
 from oltr.errors import UserError
 from oltr.plugins import failure, import_reference, is_reference
-from oltr.wording import first_few
+from oltr.wording import count, first_few
 
 FORMS = (
     "a manifest (.csv or .parquet), a folder of class folders, a folder with train/ val/ test/ open/, "
@@ -93,10 +93,10 @@ def _read_path(source: Path, root: str | Path | None, seed: int, flat: Flat) -> 
             from oltr.data.pack import read_pack_manifest
 
             return read_pack_manifest(source)
-        return read_manifest(source, root)
+        return read_manifest(source, root, seed, flat)
     for name in ("manifest.csv", "manifest.parquet"):
         if (source / name).is_file():
-            return read_manifest(source / name, root)
+            return read_manifest(source / name, root, seed, flat)
     if lists := find_lists(source):
         return read_lists(lists, source if root is None else root)
     if root is not None:
@@ -108,28 +108,43 @@ def _read_path(source: Path, root: str | Path | None, seed: int, flat: Flat) -> 
     return read_folder(source, seed, flat)
 
 
-def read_manifest(path: Path, root: str | Path | None = None) -> Manifest:
+def read_manifest(
+    path: Path, root: str | Path | None = None, seed: int = 0, flat: Flat = "split"
+) -> Manifest:
     """A manifest file; paths start at `root`, else at its `root` column, else at its own folder."""
     table, recorded = _without_root(_read_table(path), str(path))
     try:
-        return Manifest.build(table, root if root is not None else path.parent / Path(recorded).expanduser())
+        start = root if root is not None else path.parent / Path(recorded).expanduser()
+        return _build(table, start, "The manifest", seed, flat)
     except UserError as error:
         raise UserError(f"{path}: {error.what}", error.why, error.try_this) from None
 
 
 def _read_frame(frame: pd.DataFrame, root: str | Path | None, seed: int, flat: Flat) -> Manifest:
-    """A DataFrame; paths start at `root`, its `root` column or the current folder.
-
-    Without the column `split` it is split as a flat folder is.
-    """
+    """A DataFrame; paths start at `root`, its `root` column or the current folder."""
     named = frame.rename(columns=lambda name: str(name).strip())
     table, recorded = _without_root(named, "the DataFrame")
-    root = Path(recorded) if root is None else root
-    if "split" in table or "label" not in table:
+    return _build(table, Path(recorded) if root is None else root, "The DataFrame", seed, flat)
+
+
+def _build(table: pd.DataFrame, root: str | Path, what: str, seed: int, flat: Flat) -> Manifest:
+    """The manifest of a table; without the column `split` it is split as a flat folder is.
+
+    Then images without a label, or with the label −1, are the open split.
+    """
+    table = table.rename(columns=lambda name: str(name).strip())
+    if "split" in table or "label" not in table or split_column(table):
         return Manifest.build(table, root)
-    labels = as_text(table["label"]).tolist()
-    table = table.assign(split=split_of(labels, flat, seed))
-    notes = split_notes("The DataFrame", len(table), flat, seed)
+    labels = as_text(table["label"])
+    known = ~labels.isin(["", "-1"])
+    if not known.any():
+        raise UserError(f"{what} has no splits, and every image is without a label.")
+    drawn = iter(split_of(labels[known].tolist(), flat, seed))
+    splits = [next(drawn) if named else "open" for named in known]
+    notes = split_notes(what, int(known.sum()), flat, seed)
+    if unnamed := int((~known).sum()):
+        notes.append(f"Images without a label are the open split: {count(unnamed, 'image')}.")
+    table = table.assign(label=labels.where(known, ""), split=splits)
     return Manifest.build(table, root, tuple(notes), split_made=flat == "split")
 
 

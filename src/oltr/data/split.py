@@ -11,6 +11,7 @@ import numpy as np
 from oltr.wording import count
 
 VAL_SHARE = TEST_SHARE = 0.2
+MADE = "Split made for you"  # how the note on it begins
 
 Flat = Literal["split", "train", "test"]  # what becomes of data without splits
 
@@ -37,7 +38,7 @@ def split_notes(what: str, images: int, flat: Flat = "split", seed: int = 0) -> 
     """What to say of it; `what` is the data that have no splits."""
     if flat == "split":
         return [
-            "Split made for you: about 60 % train, 20 % val, 20 % test of each class "
+            f"{MADE}: about 60 % train, 20 % val, 20 % test of each class "
             f"(seed {seed}), at least one in train."
         ]
     if flat == "test":

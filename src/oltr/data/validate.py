@@ -105,8 +105,11 @@ def _require_columns(table: pd.DataFrame) -> None:
     guesses = []
     for name in missing:
         near = difflib.get_close_matches(name, [column.lower() for column in found], n=1, cutoff=0.5)
-        if near:
-            guesses.append(f"{next(column for column in found if column.lower() == near[0])!r} → {name!r}")
+        meant = next((column for column in found if column.lower() in near), "")
+        if name == "split":
+            meant = split_column(table) or meant
+        if meant:
+            guesses.append(f"{meant!r} → {name!r}")
     hint = f"did you mean to rename {', '.join(guesses)}?" if guesses else "a first line `path,label,split`"
     if len(found) == 1 and any(mark in found[0] for mark in ";\t"):
         hint = "separate the columns with commas"
@@ -115,6 +118,19 @@ def _require_columns(table: pd.DataFrame) -> None:
         f"It has: {first_few(found, 12) or 'none'}.",
         hint,
     )
+
+
+def split_column(table: pd.DataFrame) -> str:
+    """The column that a table without `split` means by it: of nearly that name, or such values."""
+    others = [str(name) for name in table.columns if name not in COLUMNS]
+    near = difflib.get_close_matches("split", [name.lower() for name in others], n=1, cutoff=0.8)
+    if near:
+        return next(name for name in others if name.lower() == near[0])
+    for name in others:
+        values = set(as_text(table[name]).str.lower())
+        if "train" in values and values <= {*SPLITS, "valid", "validation"}:
+            return name
+    return ""
 
 
 def _require_splits(table: pd.DataFrame) -> None:

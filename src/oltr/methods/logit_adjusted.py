@@ -17,6 +17,8 @@ from oltr.nn.heads import LinearHead
 from oltr.nn.multilevel import MultilevelBackbone
 from oltr.nn.network import Network, Output
 
+NEVER = -1e4  # the logit of a class without training images
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -70,10 +72,9 @@ class LogitAdjusted(Method):
             return None
         assert isinstance(network.head, LinearHead)
         s, counts = self.settings, self.train_counts.to(features.device).float()
-        prior = (
-            s.tau * (counts / counts.sum()).clamp(min=1e-12).log()
-        )  # a class without images stays unlikely
+        prior = s.tau * (counts / counts.sum()).clamp(min=1e-12).log()
         weight, bias, loss = fit_linear(features, labels, prior, decay=s.decay, iterations=s.iterations)
+        bias.masked_fill_(counts == 0, NEVER)
         network.head.classifier.weight.data.copy_(weight)
         network.head.classifier.bias.data.copy_(bias)
         return loss

@@ -15,7 +15,7 @@ def fit_linear(
     decay: float = 2.5e-3,
     iterations: int = 60,
 ) -> tuple[Tensor, Tensor, float]:
-    """W (K×D), b (K) and the loss: the minimum over W, b of mean −log softmax(W v + b + prior)[y] + decay/2 ‖W‖².
+    """W (K×D), b (K) and the loss at the minimum of mean −log softmax(W v + b + prior)[y] + decay/2 ‖W‖².
 
     features N×D, labels N, prior K (zero: plain logistic regression; τ log n: logit-adjusted). The problem is
     convex and starts at zero: the result depends on the data alone.

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from oltr.console import console
 from oltr.data.image_access import Images, open_images
 from oltr.data.manifest import Manifest
 from oltr.data.pack import open_pack
 from oltr.data.sources import read_source
+from oltr.data.validate import SPLITS
 from oltr.errors import UserError
 from oltr.wording import count
 
@@ -23,12 +26,28 @@ def own_manifest(run: TrainedRun) -> Manifest:
     try:
         if not source:
             raise UserError("run.yaml does not tell where they are.")
-        manifest = read_source(source, run.facts.get("root"))
+        manifest = read_own(run, source, run.facts.get("root"))
         if not is_own(run, manifest):
             raise UserError(f"{source} holds other images now.")
     except UserError as problem:
         raise images_needed(run, problem) from None
     return manifest
+
+
+def read_own(run: TrainedRun, source: Any, root: str | Path | None = None) -> Manifest:
+    """A source, under the splits that the run keeps if it made them itself and these are its images."""
+    manifest, file = read_source(source, root), run.folder.splits
+    if not file.is_file():
+        return manifest
+    try:
+        kept = json.loads(file.read_text(encoding="utf-8"))
+        splits = {path: split for split in SPLITS for path in kept[split]}
+    except (OSError, ValueError, KeyError, TypeError) as problem:
+        raise UserError(f"{file} cannot be read.", str(problem), "train the run again") from None
+    paths = manifest.table["path"]
+    if splits.keys() != set(paths):
+        return manifest
+    return manifest.with_splits(paths.map(splits).to_numpy())
 
 
 def is_own(run: TrainedRun, manifest: Manifest) -> bool:

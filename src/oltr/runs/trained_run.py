@@ -25,7 +25,7 @@ from oltr.recipes import load_recipe
 from oltr.runs.decisions import Decisions, decide
 from oltr.runs.evaluate import evaluate
 from oltr.runs.outputs import Outputs, Scored, scored_by
-from oltr.runs.own_data import as_many_images, check_classes, is_own, own_manifest
+from oltr.runs.own_data import as_many_images, check_classes, is_own, own_manifest, read_own
 from oltr.runs.predict import predict
 from oltr.runs.report import Report
 from oltr.runs.rule import as_values, other_rule, saved_rule, wished_rule
@@ -60,7 +60,7 @@ class TrainedRun:
         self._outputs: dict[str, Mapping[str, Outputs]] = {}
         self._scored: dict[tuple[Score, str], Scored] = {}
         if source is not None:
-            self.manifest = read_source(source, root)
+            self.manifest = read_own(self, source, root)
             if not is_own(self, self.manifest):
                 raise UserError(
                     "The source holds other images than the run was trained on.",
@@ -127,7 +127,7 @@ class TrainedRun:
 
         Of a folder without splits all images are for testing, unless it is the run's own.
         """
-        manifest, other = read_source(source, root), copy(self)
+        manifest, other = read_own(self, source, root), copy(self)
         other.other_is_own = is_own(self, manifest)
         if other.other_is_own:
             other.manifest = manifest

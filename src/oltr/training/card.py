@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 from oltr.config import RunConfig
 from oltr.recipes import load_recipe
@@ -22,7 +23,7 @@ def with_card(config: RunConfig) -> RunConfig:
     told = recipe.get("data", {})
     if config.weights is None or "mean" in told or (card := backbone_card(config.backbone)) is None:
         return config
-    changes: dict[str, object] = {"mean": card.mean, "std": card.std}
+    changes: dict[str, Any] = {"mean": card.mean, "std": card.std}
     if "train_backbone" in recipe or told.get("resize") == "crop":  # the recipes for photos
         if card.interpolation in ("bilinear", "bicubic"):
             changes["interpolation"] = card.interpolation

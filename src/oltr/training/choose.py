@@ -50,10 +50,8 @@ def choose(
         )
     reason = ""
     if recipe == PHOTOS and weights not in (None, SCRATCH):
-        frozen = train_backbone == "none" or (
-            train_backbone is None
-            and (not gpu or train_images < FEW or method not in (None, "logit-adjusted"))
-        )
+        tunable = gpu and train_images >= FEW and method in (None, "logit-adjusted")
+        frozen = train_backbone == "none" or (train_backbone is None and not tunable)
         recipe = FROZEN if frozen else FINE_TUNED
         why = "" if train_backbone else f": {_why(gpu, train_images, method)}"
         named = weights if wanted is None else "pretrained weights"

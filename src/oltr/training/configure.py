@@ -89,7 +89,7 @@ def _frozen(config: RunConfig) -> RunConfig:
     """With the backbone among the frozen roles of every stage, where none of it learns."""
     if config.train_backbone != "none":
         return config
-    stages = {
+    stages: dict[str, Any] = {
         f"stage{number}": dataclasses.replace(
             stage, frozen=tuple(dict.fromkeys((*stage.frozen, "backbone"))), freeze_statistics=True
         )

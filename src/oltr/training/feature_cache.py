@@ -70,7 +70,7 @@ def cache_name(backbone: str, network: nn.Module, view: dict[str, Any]) -> str:
 
 
 def image_keys(manifest: Manifest, rows: Sequence[int]) -> list[bytes] | None:
-    """A digest of each image's content, from the bytes of its file or its pixels in a pack; None for datasets."""
+    """A digest of each image: of its file's bytes or its pixels in a pack; None for datasets."""
     if manifest.items is not None:
         return None
     if manifest.pack is not None:

@@ -82,7 +82,7 @@ def _describe(
     augment, parts, began, done = Augment(config.data, device), [], time.monotonic(), 0
     with console.progress("features") as progress:
         for batch in _batches(manifest, rows, config.data.stored_size):
-            views = augment.evaluate(batch.to(device).permute(0, 3, 1, 2))
+            views = augment.evaluate(batch.to(device))
             with autocast(device, config.precision):
                 described = backbone.describe(views.contiguous(memory_format=torch.channels_last))
             parts.append(described.cpu())
@@ -98,13 +98,13 @@ def _describe(
 def _say_time(images_per_second: float, left: int) -> None:
     seconds = left / images_per_second
     console.say(
-        f"{images_per_second:.0f} images/s: about {seconds // 60:.0f}:{seconds % 60:02.0f} min for the rest of "
-        "the features, then seconds for the head"
+        f"{images_per_second:.0f} images/s: about {seconds // 60:.0f}:{seconds % 60:02.0f} min for the "
+        "other features, then seconds for the head"
     )
 
 
 def _batches(manifest: Manifest, rows: list[int], size: int) -> Iterator[Tensor]:
-    """The pixels of those rows as uint8 B×S×S×3."""
+    """The pixels of those rows as uint8 B×3×S×S."""
     if manifest.pack is not None:
         pack = open_pack(manifest.pack)
         pixels: Iterator[np.ndarray] = (pack.images[row] for row in rows)
@@ -112,12 +112,8 @@ def _batches(manifest: Manifest, rows: list[int], size: int) -> Iterator[Tensor]
         paths = manifest.table["path"].to_numpy()
         pixels = decode_all(manifest, [paths[row] for row in rows], size)
     while batch := list(itertools.islice(pixels, BATCH)):
-        stacked = torch.from_numpy(np.stack(batch))
-        yield (
-            stacked
-            if stacked.shape[1] <= size
-            else resized(stacked.permute(0, 3, 1, 2), size).permute(0, 2, 3, 1)
-        )
+        stacked = torch.from_numpy(np.stack(batch)).permute(0, 3, 1, 2)
+        yield stacked if stacked.shape[2] <= size else resized(stacked, size)
 
 
 def _low_precision(device: torch.device, precision: str) -> bool:

@@ -40,6 +40,7 @@ class RunFolder:
         self.report = self.path / "report.json"
         self.metrics = self.path / "metrics.csv"
         self.outputs = self.path / "outputs"
+        self.splits = self.path / "splits.json"  # of a run whose splits its source does not tell
         self.last = self.path / "checkpoints" / "last.pt"
         self.best = self.path / "checkpoints" / "best.safetensors"
 
@@ -81,12 +82,16 @@ class RunFolder:
         )
         with atomic_write(self.path / "classes.json") as part:
             part.write_text(json.dumps(classes, indent=1, ensure_ascii=False), encoding="utf-8")
+        if manifest.split_kept:
+            paths = {split: manifest.rows(split)["path"].tolist() for split in manifest.sizes()}
+            with atomic_write(self.splits) as part:
+                part.write_text(json.dumps(paths, indent=1, ensure_ascii=False), encoding="utf-8")
 
     def discard(self) -> None:
         """Take back what was written since `begin`, of a run that came to nothing; other files stay."""
         if not self.path.is_dir():
             return
-        for name in ("run.yaml", "classes.json"):
+        for name in ("run.yaml", "classes.json", self.splits.name):
             (self.path / name).unlink(missing_ok=True)
         for name in ("checkpoints", "tensorboard"):
             shutil.rmtree(self.path / name, ignore_errors=True)
