@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from oltr.cli.options import Epochs, Json, Root, Score, Source, print_json
+from oltr.cli.options import Epochs, Json, Root, Score, SkipBroken, Source, print_json
 from oltr.errors import UserError
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ def train(
     tensorboard: bool = False,
     dry_run: bool = False,
     root: Root = None,
+    skip_broken: SkipBroken = False,
     as_json: Json = False,
 ) -> None:
     """Train a recogniser, evaluate it on the source's test and open images, and keep all in a folder.
@@ -68,10 +69,12 @@ def train(
         workers: processes that read image files; as many as cores, at most 8, unless given
         cpu: train on the CPU although there is a GPU
         tensorboard: also log for TensorBoard, into the run folder
-        dry_run: say what would be done and stop
+        dry_run: check what can be checked, say what would be done and stop
     """
     from oltr.console import console, process_rank
+    from oltr.data.broken import drop_broken
     from oltr.data.sources import read_source
+    from oltr.files import check_writable
     from oltr.training.configure import configure
 
     config = configure(
@@ -87,6 +90,14 @@ def train(
     for name, number, least in (("--devices", devices, 1), ("--nodes", nodes, 1), ("--workers", workers, 0)):
         if number is not None and number < least:
             raise UserError(f"{name} {number} is too small.", try_this=f"{name} {least} or more")
+
+    from oltr.training.run_folder import RunFolder
+
+    out = out or default_out(source, method)
+    if process_rank() == 0 and resume:
+        check_writable(out)
+    elif process_rank() == 0:
+        RunFolder(out).check_free()
     manifest = read_source(source, root)
 
     from oltr.distributed import leave
@@ -94,9 +105,11 @@ def train(
     from oltr.training.options import TrainOptions
     from oltr.training.train import check_trainable
 
-    check_trainable(manifest)
+    if skip_broken:
+        with console.progress("trying images") as progress:
+            manifest = drop_broken(manifest, progress)
     console.notes(manifest.notes)
-    out = out or default_out(source, method)
+    check_trainable(manifest)
     if dry_run:
         _tell_plan(config, manifest, out, as_json)
         return
@@ -143,16 +156,20 @@ def default_out(source: str, method: str) -> Path:
 
 
 def _tell_plan(config: RunConfig, manifest: Manifest, out: Path, as_json: bool) -> None:
-    """The whole configuration and what it would be trained on."""
+    """The whole configuration and what it would be trained on, once all that can be is checked."""
     import dataclasses
 
     import yaml
 
+    from oltr.runs.dry_run import check_run
+
+    checked = check_run(config, manifest)
     if as_json:
         data = {"classes": len(manifest.classes), "images": manifest.sizes()}
-        print_json({"config": dataclasses.asdict(config), "data": data, "out": str(out)})
+        print_json({"config": dataclasses.asdict(config), "data": data, "out": str(out), "checked": checked})
         return
     print(yaml.safe_dump(dataclasses.asdict(config), sort_keys=False, default_flow_style=None).rstrip())
     sizes = ", ".join(f"{split} {n:,}" for split, n in manifest.sizes().items())
     print(f"# {len(manifest.classes):,} classes; images: {sizes}")
-    print(f"# would be trained into {out}")
+    print(f"# checked: {', '.join(checked)}")
+    print(f"# would be trained into {out}, which can be written")

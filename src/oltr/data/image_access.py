@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from oltr.data.decode import Progress, decode_all
+from oltr.console import Progress
+from oltr.data.decode import decode_all
 from oltr.data.images import read_image
 from oltr.data.loader import Read, load_batches
 from oltr.data.manifest import Manifest
@@ -133,7 +134,7 @@ def open_images(
         )
     paths = {split: list(manifest.rows(split)["path"]) for split in splits}
     everything = [path for split in splits for path in paths[split]]
-    if len(everything) * size * size * 3 > KEPT_IN_MEMORY:
+    if not fits_in_memory(len(everything), size):
         if manifest.items is not None:
             read, home = manifest.items.read, "a dataset"
             return {s: Images(size, labels[s], files=paths[s], read=read, home=home) for s in splits}
@@ -149,6 +150,11 @@ def open_images(
         split: Images(size, labels[split], np.arange(a, b), pixels, home=home)
         for split, a, b in zip(splits, starts[:-1], starts[1:], strict=True)
     }
+
+
+def fits_in_memory(images: int, size: int) -> bool:
+    """Whether so many images of size×size are decoded once and kept, rather than read again each epoch."""
+    return images * size * size * 3 <= KEPT_IN_MEMORY
 
 
 def _fits(size: int, device: torch.device) -> bool:

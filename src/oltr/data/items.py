@@ -12,7 +12,8 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from oltr.data.images import UnreadableImage, to_pixels
+from oltr.data.images import UnreadableImage
+from oltr.data.pixels import to_pixels
 from oltr.errors import UserError
 from oltr.plugins import failure
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from oltr.data.decode import Progress
+from oltr.console import Progress
 from oltr.data.images import UnreadableImage
 from oltr.data.items import Items
 

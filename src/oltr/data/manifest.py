@@ -17,6 +17,7 @@ from oltr.errors import UserError
 from oltr.files import atomic_write
 
 if TYPE_CHECKING:
+    from oltr.data.broken import Broken
     from oltr.data.items import Items
 
 
@@ -30,6 +31,7 @@ class Manifest:
     notes: tuple[str, ...] = ()  # things worth saying on screen
     pack: Path | None = None  # the packed store that holds the pixels, row by row
     items: Items | None = None  # the datasets that give the images, by path
+    skipped: tuple[Broken, ...] | None = None  # images left out as unreadable; None: none was tried
     split_made: bool = False  # whether the data had no splits, and train, val and test were drawn
 
     @classmethod

@@ -33,6 +33,8 @@ def read_source(source: Any, root: str | Path | None = None, seed: int = 0, flat
     """
     if root is not None and not Path(root).expanduser().is_dir():
         raise UserError(f"The image root {root} is not a folder.", try_this="the folder the paths start from")
+    if isinstance(source, str) and not source.strip():
+        raise UserError("The source is empty text.", f"A source is {FORMS}.")
     if names_object(source):
         source = _named_object(source, root)
     if isinstance(source, (str, Path)):

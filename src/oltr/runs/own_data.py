@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from oltr.console import console
+from oltr.data.broken import read_skipped, without
 from oltr.data.image_access import Images, open_images
 from oltr.data.manifest import Manifest
 from oltr.data.pack import open_pack
@@ -23,17 +24,19 @@ def own_manifest(run: TrainedRun) -> Manifest:
     try:
         if not source:
             raise UserError("run.yaml does not tell where they are.")
-        manifest = read_source(source, run.facts.get("root"))
-        if not is_own(run, manifest):
+        manifest = as_own(run, read_source(source, run.facts.get("root")))
+        if manifest is None:
             raise UserError(f"{source} holds other images now.")
     except UserError as problem:
         raise images_needed(run, problem) from None
     return manifest
 
 
-def is_own(run: TrainedRun, manifest: Manifest) -> bool:
-    """Whether these are the data that the run was trained on, wherever they lie."""
-    return manifest.fingerprint() == run.facts["data"]["fingerprint"]
+def as_own(run: TrainedRun, manifest: Manifest) -> Manifest | None:
+    """The data that the run was trained on, wherever they lie, without what it skipped; None: others."""
+    skipped = read_skipped(run.folder.skipped)
+    own = without(manifest, skipped) if skipped else manifest
+    return own if own.fingerprint() == run.facts["data"]["fingerprint"] else None
 
 
 def images_needed(run: TrainedRun, problem: UserError) -> UserError:

@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 import torch
 
-from oltr.data.folders import find_images
 from oltr.data.image_access import Images
 from oltr.data.images import UnreadableImage, read_image
+from oltr.data.scan import find_images
 from oltr.errors import UserError
 from oltr.runs.outputs import Outputs, scored_by
 from oltr.runs.split_outputs import compute_outputs
@@ -89,6 +89,8 @@ def image_paths(images: Iterable[str | Path] | str | Path) -> list[Path]:
     for image in [images] if isinstance(images, (str, Path)) else images:
         if not isinstance(image, (str, Path)):
             raise UserError(f"images holds a {type(image).__name__}.", try_this="paths of files or folders")
+        if not str(image).strip() or image == Path():
+            raise UserError("An image has an empty path.", try_this="paths of files or folders")
         path = Path(image).expanduser()
         below = [path / name for name in find_images(path)] if path.is_dir() else [path]
         if not below:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from oltr.data.folders import IMAGE_SUFFIXES
 from oltr.data.lists import list_lines
+from oltr.data.scan import IMAGE_SUFFIXES
 from oltr.errors import UserError
 from oltr.wording import count, first_few
 

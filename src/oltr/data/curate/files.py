@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from oltr.data.curate.benchmark import CurateOptions, Progress
-from oltr.data.folders import IMAGE_SUFFIXES, find_images, loose_images, subfolders
+from oltr.data.scan import IMAGE_SUFFIXES, find_images, loose_images, subfolders
 from oltr.errors import UserError
 from oltr.wording import count, first_few
 

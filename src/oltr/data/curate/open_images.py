@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 
 from oltr.data.curate.cifar_files import CIFAR10, CIFAR100, Cifar, find_official, read_official
-from oltr.data.folders import SPLIT_FOLDERS, find_images, subfolders
+from oltr.data.folders import SPLIT_FOLDERS
+from oltr.data.scan import find_images, subfolders
 from oltr.data.validate import UNNAMED, natural_order
 from oltr.errors import UserError
 from oltr.wording import count, first_few

@@ -12,9 +12,9 @@ from oltr.data.curate.benchmark import CURATORS, Curated, CurateOptions
 from oltr.data.curate.files import image_paths
 from oltr.data.curate.published import SUN_LT
 from oltr.data.curate.released import listed_files, place
-from oltr.data.folders import IMAGE_SUFFIXES
 from oltr.data.lists import list_lines
 from oltr.data.manifest import Manifest
+from oltr.data.scan import IMAGE_SUFFIXES
 from oltr.errors import UserError
 from oltr.wording import Caution, count, first_few
 

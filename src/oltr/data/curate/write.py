@@ -14,6 +14,7 @@ from PIL import Image
 from oltr.data.curate.benchmark import Curated
 from oltr.data.curate.card import card_mark, card_text
 from oltr.errors import UserError
+from oltr.files import check_writable
 from oltr.wording import first_few
 
 FIGURE = "classes.png"
@@ -24,6 +25,7 @@ WRITTEN = ("card.md", FIGURE, "manifest.csv", "images")  # all that a curated fo
 def check_out(out: Path, name: str) -> None:
     """Refuse to write over anything but nothing or an earlier curation of the same name."""
     out = out.expanduser()
+    check_writable(out)
     if not out.exists():
         return
     if not out.is_dir():
