@@ -56,7 +56,7 @@ def find_broken(
     for done, (path, found) in enumerate(zip(paths, reasons(), strict=True), start=1):
         if found:
             broken.append(Broken(path, found))
-        if progress is not None and (done % 64 == 0 or done == len(paths)):
+        if progress is not None:
             progress(done, len(paths))
     return broken
 

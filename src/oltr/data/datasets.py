@@ -105,11 +105,11 @@ def _classes(dataset: Any, name: str) -> list[str] | None:
 
 
 def _paths(datasets: Mapping[str, Any], root: Path) -> dict[str, list[str]]:
-    """A path for each item: its file where all datasets tell files, else its split and number."""
+    """A path for each item: its file where all datasets list files, else its split and number."""
     files = {split: _files(dataset, root) for split, dataset in datasets.items()}
-    told = {split: paths for split, paths in files.items() if paths is not None}
-    if len(told) == len(datasets):
-        return told
+    known = {split: paths for split, paths in files.items() if paths is not None}
+    if len(known) == len(datasets):
+        return known
     return {
         split: [f"{split or 'images'}/{index:0{DIGITS}d}" for index in range(len(dataset))]
         for split, dataset in datasets.items()
@@ -117,7 +117,7 @@ def _paths(datasets: Mapping[str, Any], root: Path) -> dict[str, list[str]]:
 
 
 def _files(dataset: Any, root: Path) -> list[str] | None:
-    """The image files of a dataset, torchvision's `samples`; None where it does not tell them, each once."""
+    """The image files of a dataset, torchvision's `samples`; None where it does not list them, each once."""
     samples = _listed(dataset, "samples", "imgs")
     if samples is None or not all(isinstance(each, (tuple, list)) and each for each in samples):
         return None

@@ -42,12 +42,12 @@ class Items:
         name = dataset_name(split)
         try:
             image, found = get_item(self.datasets[split], index, name)
-            told = None if label is None else class_name(found, self.classes[split], index, name)
+            actual = None if label is None else class_name(found, self.classes[split], index, name)
         except UserError as problem:
             reason = " ".join(part.rstrip(".") for part in (problem.what, problem.why) if part)
             raise UnreadableImage(path, reason, problem.try_this) from problem
-        if told != label:
-            reason = f"item {index} of {name} has the label {told!r}, but its list of labels says {label!r}"
+        if actual != label:
+            reason = f"item {index} of {name} has the label {actual!r}, but its list of labels says {label!r}"
             raise UnreadableImage(path, reason, "a dataset whose labels agree")
         try:
             return as_picture(image)

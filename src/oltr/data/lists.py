@@ -62,13 +62,13 @@ def list_rows(file: Path, split: str) -> list[tuple[str, int]]:
     return rows
 
 
-def list_lines(file: Path) -> list[tuple[int, str]]:
+def list_lines(file: Path, kind: str = "list") -> list[tuple[int, str]]:
     """The lines of a text file that are not blank, with their numbers from 1."""
     try:
         lines = file.read_text(encoding="utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise UserError(f"The list {file} cannot be read: {reason}.") from None
+        raise UserError(f"The {kind} {file} cannot be read: {reason}.") from None
     return [(number, line.strip()) for number, line in enumerate(lines, start=1) if line.strip()]
 
 

@@ -15,6 +15,7 @@ from oltr.data.images import read_image
 from oltr.data.validate import COLUMNS, SPLITS, class_notes, clean_table, known_classes
 from oltr.errors import UserError
 from oltr.files import atomic_write
+from oltr.wording import count
 
 if TYPE_CHECKING:
     from oltr.data.broken import Broken
@@ -75,6 +76,17 @@ class Manifest:
     def read(self, path: str, size: int) -> np.ndarray:
         """The image of a row that lies in no pack, uint8 size×size×3."""
         return read_image(self.root / path, size) if self.items is None else self.items.read(path, size)
+
+    def open_class_names(self) -> list[str]:
+        """The class of each open image; refused where all have one name, as unnamed images do."""
+        names = self.rows("open")["label"].tolist()
+        if len(set(names)) < 2:
+            found = count(len(set(names)), "class name")
+            raise UserError(
+                f"The open images have {found}, so their number cannot be varied.",
+                try_this="a manifest that gives each open image the name of its class",
+            )
+        return names
 
     def train_counts(self) -> np.ndarray:
         """Training images per class (K,)."""

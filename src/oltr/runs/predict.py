@@ -89,7 +89,7 @@ def image_paths(images: Iterable[str | Path] | str | Path) -> list[Path]:
     for image in [images] if isinstance(images, (str, Path)) else images:
         if not isinstance(image, (str, Path)):
             raise UserError(f"images holds a {type(image).__name__}.", try_this="paths of files or folders")
-        if not str(image).strip() or image == Path():
+        if isinstance(image, str) and not image.strip():
             raise UserError("An image has an empty path.", try_this="paths of files or folders")
         path = Path(image).expanduser()
         below = [path / name for name in find_images(path)] if path.is_dir() else [path]

@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from oltr.console import Progress
 from oltr.data.manifest import Manifest
 from oltr.data.pack import check_size
 from oltr.errors import UserError
 from oltr.registry import Registry
-
-Progress = Callable[[int, int], None]  # done, total
 
 
 @dataclass(frozen=True)

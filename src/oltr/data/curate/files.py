@@ -1,16 +1,18 @@
-"""The images there are below a root: found by walking through it, or read from an index of paths."""
+"""The image paths below a root, from a scan of the folder or from an index file."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-from oltr.data.curate.benchmark import CurateOptions, Progress
+from oltr.console import Progress
+from oltr.data.curate.benchmark import CurateOptions
+from oltr.data.lists import list_lines
 from oltr.data.scan import IMAGE_SUFFIXES, find_images, loose_images, subfolders
 from oltr.errors import UserError
 from oltr.wording import count, first_few
 
-AT_A_TIME = 50_000  # lines of an index between two signs of progress
+AT_A_TIME = 50_000  # lines of an index between two updates of the progress bar
 
 
 def image_paths(options: CurateOptions, name: str, wanted: str, tops: tuple[str, ...] = ()) -> list[str]:
@@ -80,11 +82,7 @@ def scan(root: Path, top: str, progress: Progress | None = None) -> list[str]:
 
 def read_index(file: Path, root: Path | None = None, progress: Progress | None = None) -> list[str]:
     """Sorted image paths of an index, one relative path per line; other files' lines are passed over."""
-    try:
-        lines = file.read_text(encoding="utf-8-sig").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise UserError(f"The index {file} cannot be read: {reason}.") from None
+    lines = [line for _, line in list_lines(file, "index")]
     prefix = "" if root is None else f"{root.expanduser().absolute()}{os.sep}"
     paths: set[str] = set()
     for start in range(0, len(lines), AT_A_TIME):
@@ -105,7 +103,7 @@ def read_index(file: Path, root: Path | None = None, progress: Progress | None =
 
 
 def _tidy(line: str, prefix: str) -> str:
-    path = line.strip()
+    path = line
     if "\\" in path:
         path = path.replace("\\", "/")
     if prefix and path.startswith(prefix):
