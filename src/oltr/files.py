@@ -45,3 +45,12 @@ def check_writable(path: str | Path) -> None:
     except OSError as problem:
         reason = problem.strerror or str(problem)
     raise UserError(f"{path} cannot be written: {reason}.", try_this="a folder that you may write to")
+
+
+def is_utf8(name: str | Path) -> bool:
+    """Whether a name can be printed and written into a table: Linux allows any bytes in one."""
+    try:
+        str(name).encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -26,7 +26,7 @@ def read_folder(folder: Path, seed: int = 0, flat: Flat = "split") -> Manifest:
     split_folders = [name for name in inside if name.lower() in SPLIT_FOLDERS]
     notes: list[str] = []
     split_made = False
-    # A class may itself be called "train": a split folder is told by the class folders inside it.
+    # A class may itself be called "train": a split folder is recognised by the class folders inside it.
     if any(scan.subfolders(folder / name) for name in split_folders if name.lower() not in OPEN_FOLDERS):
         rows = _split_rows(scan, split_folders, notes)
         if others := [name for name in inside if name not in split_folders]:

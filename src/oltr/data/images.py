@@ -27,7 +27,7 @@ NO_FILE = "there is no such file"
 
 
 class UnreadableImage(UserError):
-    """An image that cannot be turned into pixels: its path, the reason, and what to try."""
+    """An image that cannot be read or decoded: its path, the reason, and what to try."""
 
     def __init__(self, path: str | Path, reason: str, try_this: str = "remove it or save it anew"):
         self.path, self.reason = Path(path), reason
@@ -39,7 +39,7 @@ class UnreadableImage(UserError):
 
 
 def read_image(path: str | Path, size: int) -> np.ndarray:
-    """The picture as uint8 (size, size, 3) RGB: upright, clear parts on white, stretched and not cropped."""
+    """The picture as uint8 (size, size, 3) RGB: upright, transparency on white, stretched and not cropped."""
     try:
         content = read_bytes(path)
     except (FileNotFoundError, NotADirectoryError):

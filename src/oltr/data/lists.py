@@ -1,4 +1,4 @@
-"""The released list files: `*_train.txt` and its like, one `path label` per line, −1 for open."""
+"""List files such as `*_train.txt`: one `path label` per line, −1 for open."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def find_lists(folder: Path) -> dict[str, Path]:
 
 
 def read_lists(lists: dict[str, Path], root: str | Path) -> Manifest:
-    """One manifest from the lists of a dataset; images are not looked at."""
+    """One manifest from the lists of a dataset; images are not opened."""
     columns: dict[str, list[str]] = {"path": [], "label": [], "split": []}
     for split in SPLITS:
         if split in lists:

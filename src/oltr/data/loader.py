@@ -18,7 +18,7 @@ from oltr.data.items import Items
 Read = Callable[[Any, int], np.ndarray]  # a path and a size → size×size×3 uint8
 
 AT_A_TIME = 64
-MANY = 2048  # items; fewer are read sooner than worker processes start
+MANY = 2048  # items; fewer are read before worker processes would have started
 
 
 def decode_items(

@@ -54,7 +54,7 @@ def _strips(image: Image.Image, rows: int) -> Iterator[tuple[int, Image.Image]]:
 
 
 def _rgb(image: Image.Image, limits: tuple[float, float] | None = None) -> Image.Image:
-    """The picture as RGB, clear parts on white; `limits` are the least and greatest grey of the whole."""
+    """The picture as RGB, transparency on white; `limits` are the least and greatest grey of the whole."""
     if _is_deep_grey(image):
         values = _grey(image)
         return Image.fromarray(_eight_bits(values, image.mode, *(limits or _range(values)))).convert("RGB")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from oltr.data.heif import SUFFIXES as HEIF_SUFFIXES
 from oltr.errors import UserError
+from oltr.files import is_utf8
 from oltr.wording import Caution, count, first_few
 
 IMAGE_SUFFIXES = (
@@ -101,16 +102,6 @@ def find_images(folder: Path) -> list[str]:
     return Scan(folder).images(folder)
 
 
-def subfolders(folder: Path) -> list[str]:
-    """Sorted names of the folders in a folder; hidden ones are skipped."""
-    return Scan(folder).subfolders(folder)
-
-
-def loose_images(folder: Path) -> list[str]:
-    """Sorted names of the images that lie in a folder itself."""
-    return Scan(folder).loose_images(folder)
-
-
 def _entries(folder: str | Path) -> AbstractContextManager[Iterator[os.DirEntry[str]]]:
     try:
         return os.scandir(folder)
@@ -131,8 +122,6 @@ def _is_directory(entry: os.DirEntry[str]) -> bool:
 
 
 def _utf8(name: str, folder: str | Path) -> str:
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        raise UserError(f"A name in {folder} is not valid UTF-8: {name!a}.", try_this="rename it") from None
+    if not is_utf8(name):
+        raise UserError(f"A name in {folder} is not valid UTF-8: {name!a}.", try_this="rename it")
     return name

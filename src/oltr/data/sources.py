@@ -1,4 +1,4 @@
-"""Every form in which a user may hand over images, read into a `Manifest`."""
+"""Sources of images in every supported form, read into a `Manifest`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FORMS = (
 
 
 def read_source(source: Any, root: str | Path | None = None, seed: int = 0, flat: Flat = "split") -> Manifest:
-    """The manifest behind a source.
+    """Read a source into a manifest.
 
     A source is a path; a DataFrame with the columns path, label and split; a map-style Dataset of (image,
     label) pairs, or a mapping of split to Dataset; a manifest; or `package.module:attribute`, which is
@@ -58,11 +58,6 @@ def read_source(source: Any, root: str | Path | None = None, seed: int = 0, flat
 def names_object(source: Any) -> bool:
     """Whether a source is given as `package.module:attribute`."""
     return isinstance(source, str) and is_reference(source) and not Path(source).exists()
-
-
-def source_name(source: Any) -> str:
-    """How a run records its source; "" where it was an object, which no other process can find again."""
-    return str(source) if isinstance(source, (str, Path)) else ""
 
 
 def _named_object(name: str, root: str | Path | None) -> Any:

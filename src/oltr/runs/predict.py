@@ -16,6 +16,7 @@ from oltr.data.image_access import Images
 from oltr.data.images import UnreadableImage, read_image
 from oltr.data.scan import find_images
 from oltr.errors import UserError
+from oltr.files import is_utf8
 from oltr.runs.outputs import Outputs, scored_by
 from oltr.runs.split_outputs import compute_outputs
 
@@ -101,10 +102,8 @@ def image_paths(images: Iterable[str | Path] | str | Path) -> list[Path]:
 
 def checked_name(path: Path) -> Path:
     """The path, refused where it could be neither printed nor written into a table."""
-    try:
-        str(path).encode()
-    except UnicodeEncodeError:
-        raise UserError(f"The name {str(path)!a} is not valid UTF-8.", try_this="rename it") from None
+    if not is_utf8(path):
+        raise UserError(f"The name {str(path)!a} is not valid UTF-8.", try_this="rename it")
     return path
 
 

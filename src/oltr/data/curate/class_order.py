@@ -1,4 +1,4 @@
-"""Which class is large and which is small, where the user has an order to give."""
+"""The order of the classes by size, from a file of the user or from the images."""
 
 from __future__ import annotations
 

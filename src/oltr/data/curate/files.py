@@ -8,7 +8,7 @@ from pathlib import Path
 from oltr.console import Progress
 from oltr.data.curate.benchmark import CurateOptions
 from oltr.data.lists import list_lines
-from oltr.data.scan import IMAGE_SUFFIXES, find_images, loose_images, subfolders
+from oltr.data.scan import IMAGE_SUFFIXES, Scan
 from oltr.errors import UserError
 from oltr.wording import count, first_few
 
@@ -70,18 +70,18 @@ def existing_root(options: CurateOptions, name: str, wanted: str) -> Path:
 
 def scan(root: Path, top: str, progress: Progress | None = None) -> list[str]:
     """Sorted paths of the images below root/top, relative to root; progress counts folders."""
-    folder = root / top
-    inside = subfolders(folder)
-    found = [top + name for name in loose_images(folder)]
+    folder, look = root / top, Scan(root)
+    inside = look.subfolders(folder)
+    found = [top + name for name in look.loose_images(folder)]
     for done, name in enumerate(inside, start=1):
-        found += [f"{top}{name}/{path}" for path in find_images(folder / name)]
+        found += [f"{top}{name}/{path}" for path in look.images(folder / name)]
         if progress is not None:
             progress(done, len(inside))
     return sorted(found)
 
 
 def read_index(file: Path, root: Path | None = None, progress: Progress | None = None) -> list[str]:
-    """Sorted image paths of an index, one relative path per line; other files' lines are passed over."""
+    """Sorted image paths of an index, one relative path per line; lines that name other files are skipped."""
     lines = [line for _, line in list_lines(file, "index")]
     prefix = "" if root is None else f"{root.expanduser().absolute()}{os.sep}"
     paths: set[str] = set()

@@ -1,4 +1,4 @@
-"""The embedded data set: characters of many scripts, long-tailed and open, drawn on the spot."""
+"""The embedded data set: characters of many scripts, long-tailed and open, drawn when needed."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def make_glyphs(
     for split, count in per_class.items():
         if count < 0:
             raise UserError(
-                f"{count} images per class in split {split!r} make no sense.", try_this="0 or more"
+                f"{count} images per class in split {split!r} is out of range.", try_this="0 or more"
             )
     plan = _plan(known_names, open_names, pareto_counts(known, largest, smallest, alpha), per_class)
     images = np.empty((len(plan), size, size, 3), dtype=np.uint8)

@@ -1,4 +1,4 @@
-"""iNaturalist 2018, long-tailed by nature: its train and validation lists as they are."""
+"""iNaturalist 2018, which is long-tailed as it is: its training and validation lists."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ def _from_records(file: Path, options: CurateOptions) -> Faces:
 
 
 def _from_folders(options: CurateOptions) -> Faces:
-    """Images named by the folder they lie in, seen from the root."""
+    """Images labelled with their folder, relative to the root."""
     paths = image_paths(options, NAME, WANTED)
     loose = [path for path in paths if "/" not in path]
     paths = [path for path in paths if "/" in path]

@@ -25,7 +25,7 @@ SMALLEST, ALPHA, VAL_PER_CLASS = 5, 6.0, 20
 
 @dataclass(frozen=True)
 class Tree:
-    """An original set of images: its folders, and what the benchmark made from it is like."""
+    """The folders of an original set of images, and the benchmark that is made from it."""
 
     name: str  # of the benchmark
     title: str  # of the original
@@ -78,7 +78,7 @@ def curate_tree(
 
 @dataclass(frozen=True)
 class Drawn:
-    """Rows of train and val, what was done in words, and what is worth saying on screen."""
+    """Rows of train and val, how they were drawn, in sentences, and messages for the user."""
 
     table: pd.DataFrame
     recipe: tuple[str, ...]
