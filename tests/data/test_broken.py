@@ -82,7 +82,7 @@ def test_a_class_without_training_images_is_left_out_and_told(photos):
     kept = drop_broken(manifest)
     assert kept.classes == ("a", "b") and "c" not in set(kept.table["label"])
     told = " ".join(kept.notes)
-    assert "Left out for want of training images: 1 class, c, and so are 2 other images" in told
+    assert "Left out without training images: 1 class, c, with 2 val or test images." in told
 
 
 def test_no_training_image_at_all_is_refused(photos):

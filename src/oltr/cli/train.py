@@ -134,6 +134,8 @@ def train(
     else:
         print(report.table().text())
     console.say(f"run folder: {out}")
+    if manifest.skipped:
+        console.say(f"images left out: {out / 'skipped.txt'}")
     if report is not None:
         console.say(f"a page of it: {shlex.join(['oltr', 'report', str(out)])}")
 

@@ -84,16 +84,17 @@ def without(manifest: Manifest, skipped: Sequence[Broken]) -> Manifest:
     if len(table) == len(manifest.table):
         return replace(manifest, skipped=())
     notes = [note for note in manifest.notes if note not in class_notes(manifest.table, manifest.classes)]
-    named = [f"{count(len(skipped), 'image')} cannot be read and left out:", *_lines(skipped)]
-    notes.append(Caution("\n".join(named)))
+    verb = "is" if len(skipped) == 1 else "are"
+    head = f"{count(len(skipped), 'image')} cannot be read and {verb} left out:"
+    notes.append(Caution("\n".join([head, *_lines(skipped)])))
     lost = natural_order(before - set(table.loc[table["split"] == "train", "label"]))
     if lost and len(lost) == len(before):
         raise UserError("No training image can be read.", "\n".join(_lines(skipped)))
     if lost:
         gone = table["label"].isin(lost) & table["split"].isin(("val", "test"))
         table = table[~gone]
-        also = f", and so are {count(int(gone.sum()), 'other image')} of the class" if gone.any() else ""
-        text = f"Left out for want of training images: {count(len(lost), 'class')}, {first_few(lost)}{also}."
+        also = f", with {count(int(gone.sum()), 'val or test image')}" if gone.any() else ""
+        text = f"Left out without training images: {count(len(lost), 'class')}, {first_few(lost)}{also}."
         notes.append(Caution(text))
     built = Manifest.build(
         table, manifest.root, tuple(notes), items=manifest.items, split_made=manifest.split_made

@@ -15,7 +15,7 @@ from oltr.errors import UserError
 from oltr.wording import count
 
 NAME, FORM = "imagenet-lt", "an ILSVRC2012 tree: train/WNID/*.JPEG, and val/ with or without class folders"
-CLASSES, LARGEST = 1000, 1280
+LARGEST = 1280  # training images of a class
 ILSVRC2010 = re.compile(r"ILSVRC2010_val_\d+")
 
 
@@ -32,7 +32,6 @@ def curate_imagenet_lt(options: CurateOptions) -> Curated:
         form=FORM,
         train=("train",),
         val=("val",),
-        classes=CLASSES,
         largest=LARGEST,
         published=IMAGENET_LT,
         class_of=class_of,

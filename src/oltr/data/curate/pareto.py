@@ -32,7 +32,6 @@ class Tree:
     form: str  # what the root should hold, in words
     train: tuple[str, ...]  # top folders of training images
     val: tuple[str, ...]  # of validation images, which are the benchmark's test images
-    classes: int
     largest: int  # training images of the largest class
     published: Published
     class_of: Callable[[str], str]  # path of a training image → class
@@ -61,8 +60,8 @@ def curate_tree(
         opened = tree.open_images(options.open_root.expanduser(), set(classes))
         parts.append(opened.table)
         recipe.append(opened.sentence)
-    if len(classes) != tree.classes:
-        text = f"{tree.title} has {tree.classes:,} classes; here are {len(classes):,}."
+    if len(classes) != (expected := tree.published.facts["classes"]):
+        text = f"{tree.title} has {expected:,} classes; here are {len(classes):,}."
         notes = (*notes, Caution(text))
     return Curated(
         name=tree.name,

@@ -15,7 +15,7 @@ from oltr.wording import Caution
 
 NAME = "places-lt"
 FORM = "Places365-standard: data_256/a/airfield/*.jpg, val_256/*.jpg, places365_val.txt"
-CLASSES, LARGEST = 365, 4980
+LARGEST = 4980  # training images of a class
 TRAIN_TOPS = ("data_256", "data_256_standard", "data_large", "data_large_standard", "train")
 VAL_TOPS = ("val_256", "val_large", "val")
 CHALLENGE, VAL_LIST, CATEGORIES = (
@@ -41,7 +41,6 @@ def curate_places_lt(options: CurateOptions) -> Curated:
         form=FORM,
         train=TRAIN_TOPS,
         val=VAL_TOPS,
-        classes=CLASSES,
         largest=LARGEST,
         published=PLACES_LT_PAPER,
         class_of=class_of,
