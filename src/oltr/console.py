@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from rich.console import Console as Screen
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
 
 from oltr.wording import Caution
 
@@ -18,6 +19,8 @@ EPOCH_LINE = (
     "{stage:>5} {epoch:>9} {loss:>8} {many:>7} {medium:>7} {few:>7} {overall:>8} {open_f:>7} "
     "{rate:>9} {left:>9}"
 )
+
+Progress = Callable[[int, int], None]  # done, total
 
 BETWEEN_UPDATES = 0.1  # seconds: a bar is for people, and drawing it takes time from short steps
 
@@ -63,7 +66,7 @@ class Console:
             self.screen.quiet = before
 
     @contextmanager
-    def progress(self, what: str, unit: str = "images") -> Iterator[Callable[[int, int], None]]:
+    def progress(self, what: str, unit: str = "images") -> Iterator[Progress]:
         """A bar driven by calls of update(done, total), removed at the end; none within another."""
         rate = TextColumn("{task.fields[rate]}")
         columns = (
@@ -76,7 +79,7 @@ class Console:
         off = self.bar_shown or not self.screen.is_terminal
         before, self.bar_shown = self.bar_shown, True
         try:
-            with Progress(*columns, console=self.screen, transient=True, disable=off) as bar:
+            with Bar(*columns, console=self.screen, transient=True, disable=off) as bar:
                 task, began = bar.add_task(what, total=None, rate=""), time.monotonic()
                 shown = 0.0
 

@@ -1,8 +1,9 @@
-"""Files that appear whole or not at all."""
+"""Files that appear whole or not at all, in places that can be written to."""
 
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,3 +31,26 @@ def atomic_write(path: Path) -> Iterator[Path]:
     finally:
         if path.parent.is_dir():
             temporary.unlink(missing_ok=True)
+
+
+def check_writable(path: str | Path) -> None:
+    """Refuse a place where no file or folder could be made; nothing is left there."""
+    path = Path(path).expanduser()
+    folder = (path if path.is_dir() else path.parent).absolute()
+    try:
+        while not folder.exists():
+            folder = folder.parent
+        with tempfile.TemporaryFile(dir=folder):
+            return
+    except OSError as problem:
+        reason = problem.strerror or str(problem)
+    raise UserError(f"{path} cannot be written: {reason}.", try_this="a folder that you may write to")
+
+
+def is_utf8(name: str | Path) -> bool:
+    """Whether a name can be printed and written into a table: Linux allows any bytes in one."""
+    try:
+        str(name).encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from PIL import Image, TiffImagePlugin
 
-from oltr.data.images import UPRIGHT, UnreadableImage, decode_image, is_there, read_bytes, read_image
+from oltr.data.images import UnreadableImage, decode_image, read_bytes, read_image
+from oltr.data.pixels import UPRIGHT
 from oltr.data.records import record_path
 from oltr.errors import UserError
 from tests.helpers.pictures import picture, write_picture
@@ -166,7 +167,7 @@ def bomb(side):
 
 def test_a_decompression_bomb_is_refused(tmp_path):
     (tmp_path / "bomb.png").write_bytes(bomb(60_000))
-    with pytest.raises(UnreadableImage, match="more pixels"):
+    with pytest.raises(UnreadableImage, match="more than 500 megapixels, the most that is read"):
         read_image(tmp_path / "bomb.png", 8)
 
 
@@ -201,27 +202,23 @@ def test_images_in_a_record_file(tmp_path):
         for key, pixels in enumerate(threads.map(lambda key: read_image(paths[key], 24), range(40))):
             np.testing.assert_array_equal(pixels, picture(str(key), 24))
     assert read_bytes(str(paths[40])) == b"even" + MAGIC + b"this"
-    assert all(is_there(path) for path in paths.values())
 
 
 def test_places_in_record_files_that_hold_no_image(tmp_path):
     offsets = write_records(tmp_path / "train.rec", {1: record(1, face("1")), 0: record((2, 3))})
     write_picture(tmp_path / "a.png")
-    for path, reason, there in [
-        (f"train.rec/{offsets[0]}.jpg", "0 bytes", True),
-        ("train.rec/000000000004.jpg", "at byte 4: there is", True),
-        ("train.rec/999999999999.jpg", "the file ends at byte", True),
-        ("train.rec/cat.jpg", "", False),
-        ("other.rec/000000000000.jpg", "no such file", False),
-        ("a.png/000000000000.jpg", "", False),
+    for path, reason in [
+        (f"train.rec/{offsets[0]}.jpg", "0 bytes"),
+        ("train.rec/000000000004.jpg", "at byte 4: there is"),
+        ("train.rec/999999999999.jpg", "the file ends at byte"),
+        ("train.rec/cat.jpg", "no such file"),
+        ("other.rec/000000000000.jpg", "no such file"),
+        ("a.png/000000000000.jpg", "no such file"),
     ]:
         with pytest.raises(UnreadableImage) as refused:
             read_image(tmp_path / path, 8)
         assert reason in refused.value.reason
         assert refused.value.path == tmp_path / path
-        assert is_there(tmp_path / path) == there
-    assert is_there(tmp_path / "a.png")
-    assert not is_there(tmp_path / "b.png")
 
 
 def test_nothing_is_said_on_the_console(tmp_path):

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from oltr.data.longtail import exponential_counts, pareto_counts, step_counts
+from oltr.data.longtail import exponential_counts, pareto_counts
 from oltr.errors import UserError
 from oltr.metrics.shots import shot_sizes
 
@@ -30,10 +30,6 @@ def test_pareto_at_the_settings_of_places_lt_is_near_the_papers_size():
 def test_a_heavier_tail_has_fewer_images():
     totals = [pareto_counts(200, 1000, 5, alpha).sum() for alpha in (1, 3, 6, 20)]
     assert totals == sorted(totals)
-
-
-def test_step():
-    assert step_counts(5, 100, 10, minority=0.4).tolist() == [100, 100, 100, 10, 10]
 
 
 @pytest.mark.parametrize(

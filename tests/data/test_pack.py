@@ -9,7 +9,7 @@ import pytest
 import torch
 from safetensors.numpy import load_file
 
-from oltr.data.decode import decode_files
+from oltr.data.decode import decode_all
 from oltr.data.images import read_image
 from oltr.data.manifest import Manifest
 from oltr.data.pack import open_pack, read_pack_manifest, write_pack, write_pack_from
@@ -89,11 +89,12 @@ def test_unreadable_images_are_listed_and_nothing_is_left(tmp_path):
     assert not list((tmp_path / "out").iterdir())
 
 
-def test_many_unreadable_images_are_counted_and_five_shown(tmp_path):
-    files = [tmp_path / f"{number}.png" for number in range(9)]
-    with pytest.raises(UserError, match="9 of 9 images") as caught:
-        list(decode_files(files, 8))
-    assert str(caught.value).count("no such file") == 5
+def test_many_unreadable_images_are_counted_and_ten_shown(tmp_path):
+    paths = [f"{number}.png" for number in range(19)]
+    manifest = Manifest.build(pd.DataFrame({"path": paths, "label": "a", "split": "train"}), tmp_path)
+    with pytest.raises(UserError, match="19 of 19 images") as caught:
+        list(decode_all(manifest, paths, 8))
+    assert str(caught.value).count("no such file") == 10 and "and 9 more" in str(caught.value)
 
 
 def test_an_older_pack_survives_a_failed_one(tmp_path):

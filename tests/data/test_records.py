@@ -31,8 +31,8 @@ def test_records_come_back_as_they_were(tmp_path, label):
         for key, image in enumerate(HARD):
             found = read_record(file, offsets[key])
             assert (found.labels, found.image) == (labels, image)
-            assert records.glance(offsets[key]) == (offsets[key], 7.0, bool(image), found.end)
-            assert walked[key] == records.glance(offsets[key])
+            assert records.info(offsets[key]) == (offsets[key], 7.0, bool(image), found.end)
+            assert walked[key] == records.info(offsets[key])
     assert len(walked) == len(HARD)
     assert walked[-1].end == file.stat().st_size
 
@@ -53,7 +53,7 @@ def refused(file, offset):
     assert str(file) in str(caught.value)
     assert f"byte {offset}:" in str(caught.value)
     with RecordFile(file) as records, pytest.raises(BrokenRecord):
-        records.glance(offset)
+        records.info(offset)
     return caught.value.reason
 
 

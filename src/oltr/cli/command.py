@@ -33,11 +33,18 @@ def dressed(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def check_options(verb: str, function: Callable[..., Any], arguments: list[str]) -> None:
-    """Refuse an option the verb does not have, naming the nearest, and a list option without values.
+    """Refuse an empty argument, an option the verb does not have, and a list option without values.
 
     tyro alone would take the unknown option's value for the source and complain about that.
     """
     known, lists = _options(function)
+    empty = {"", *(f"{name}=" for name in known)}
+    if any(argument.strip() in empty for argument in arguments):
+        raise UserError(
+            f"`oltr {verb}` was given an empty argument.",
+            "It may come from a shell variable that is not set.",
+            f"oltr {verb} --help",
+        )
     for position, argument in enumerate(arguments):
         name = argument.partition("=")[0].replace("_", "-")
         if name == "--":

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from oltr.cli.options import SOURCE, GroupBy, Json, Root, Source, print_json
+from oltr.cli.options import SOURCE, GroupBy, Json, Root, SkipBroken, Source, print_json
 from oltr.errors import UserError
 
 if TYPE_CHECKING:
@@ -103,7 +103,14 @@ def stats(
         print(f"figure   {figure}")
 
 
-def pack(source: Source, out: Path, size: int = 256, root: Root = None, as_json: Json = False) -> None:
+def pack(
+    source: Source,
+    out: Path,
+    size: int = 256,
+    root: Root = None,
+    skip_broken: SkipBroken = False,
+    as_json: Json = False,
+) -> None:
     """Decode all images once to size × size pixels, into one file that is itself a source.
 
     Args:
@@ -111,15 +118,26 @@ def pack(source: Source, out: Path, size: int = 256, root: Root = None, as_json:
         size: side of the stored images, in pixels
     """
     from oltr.console import Console
-    from oltr.data.pack import check_size, write_pack
+    from oltr.data.broken import drop_broken, write_skipped
+    from oltr.data.pack import check_pack_name, check_size, write_pack
     from oltr.data.sources import read_source
+    from oltr.files import check_writable
 
     check_size(size)
+    check_pack_name(out)
+    check_writable(out)
     console, manifest = Console(), read_source(source, root)
     _refuse_pack(manifest, "packed again")
+    if skip_broken:
+        with console.progress("trying images") as progress:
+            manifest = drop_broken(manifest, progress)
     console.notes(manifest.notes)
     with console.progress("packing") as progress:
         path = write_pack(manifest, size, out, progress)
+    if manifest.skipped:
+        listed = out.with_suffix(".skipped.txt")
+        write_skipped(manifest.skipped, listed)
+        console.say(f"all that were left out: {listed}")
     images, length = len(manifest.table), path.stat().st_size
     if as_json:
         print_json({"out": str(path), "images": images, "size": size, "bytes": length})

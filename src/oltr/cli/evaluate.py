@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from oltr.cli.options import Json, Root, Run, Score, print_json
+from oltr.cli.options import Json, Root, Run, Score, SkipBroken, print_json
 from oltr.errors import UserError
 
 Markdown = Annotated[bool, tyro.conf.arg(help="print the table as Markdown")]
@@ -23,6 +23,7 @@ def evaluate(
     shots: Literal["standard", "released"] | None = None,
     per_class: int = 0,
     root: Root = None,
+    skip_broken: SkipBroken = False,
     markdown: Markdown = False,
     as_json: Json = False,
 ) -> None:
@@ -41,6 +42,7 @@ def evaluate(
         per_class: also show this many of the worst classes
     """
     from oltr.console import console
+    from oltr.data.broken import write_skipped
     from oltr.runs.tables import per_class as class_table
     from oltr.runs.trained_run import TrainedRun
 
@@ -48,6 +50,8 @@ def evaluate(
         raise UserError(f"--per-class {per_class} is negative.", try_this="--per-class 10")
     if root is not None and source is None:
         raise UserError("--root was given without a --source.", try_this="--source SOURCE --root DIR")
+    if skip_broken and source is None:
+        raise UserError("--skip-broken was given without a --source.", "The run's own images were read.")
     if keep and source is not None:
         raise UserError(
             "--keep and --source do not go together.",
@@ -56,7 +60,11 @@ def evaluate(
         )
     opened = TrainedRun(run)
     if source is not None:
-        opened = opened.on(source, root)
+        opened = opened.on(source, root, skip_broken)
+        if opened.other_data is not None and opened.other_data.skipped:
+            listed = opened.path / "skipped-evaluate.txt"
+            write_skipped(opened.other_data.skipped, listed)
+            console.say(f"all that were left out: {listed}")
     own = opened.rule
     measured = opened.under(opened.other_rule(score, threshold, unknown_rate))
     report = measured.measure(shots)

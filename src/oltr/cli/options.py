@@ -14,6 +14,7 @@ Source = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE", he
 Run = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN", help="a run folder")]
 Json = Annotated[bool, tyro.conf.arg(name="json", help="print the result as JSON")]
 Root = Annotated[Path | None, tyro.conf.arg(help="where relative paths of a manifest or of lists start")]
+SkipBroken = Annotated[bool, tyro.conf.arg(help="leave out images that cannot be read, and name them")]
 Score = Annotated[str | None, tyro.conf.arg(metavar="NAME")]
 Epochs = Annotated[tuple[int, ...], tyro.conf.arg(metavar="N [N]")]
 GroupBy = Annotated[

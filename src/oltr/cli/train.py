@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from oltr.cli.options import Epochs, GroupBy, Json, Root, Score, Source, print_json
+from oltr.cli.options import Epochs, GroupBy, Json, Root, Score, SkipBroken, Source, print_json
 from oltr.errors import UserError
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ def train(
     tensorboard: bool = False,
     dry_run: bool = False,
     root: Root = None,
+    skip_broken: SkipBroken = False,
     as_json: Json = False,
 ) -> None:
     """Train a recogniser, evaluate it on the source's test and open images, and keep all in a folder.
@@ -75,12 +76,14 @@ def train(
         workers: processes that read image files; as many as cores, at most 8, unless given
         cpu: train on the CPU although there is a GPU
         tensorboard: also log for TensorBoard, into the run folder
-        dry_run: say what would be done and stop
+        dry_run: check what can be checked, say what would be done and stop
     """
     import torch
 
     from oltr.console import console, process_rank
+    from oltr.data.broken import drop_broken
     from oltr.data.sources import read_source
+    from oltr.files import check_writable
     from oltr.methods import METHODS
     from oltr.training.choose import choose
     from oltr.training.configure import configure
@@ -116,17 +119,27 @@ def train(
         changes=(*changes, *_decision(score, threshold, unknown_rate)),
     )
 
+    from oltr.training.run_folder import RunFolder
+
+    out = out or default_out(source, config.method)
+    if process_rank() == 0 and (resume or folds is not None):
+        check_writable(out)
+    elif process_rank() == 0:
+        RunFolder(out).check_free()
+
     from oltr.distributed import leave
     from oltr.runs.train_run import train_run
     from oltr.training.options import TrainOptions
     from oltr.training.train import check_trainable
 
-    check_trainable(manifest)
+    if skip_broken:
+        with console.progress("trying images") as progress:
+            manifest = drop_broken(manifest, progress)
     if folds is None:
         console.notes(manifest.notes)
+    check_trainable(manifest)
     if choice.reason:
         console.say(f"{config.method} on {config.backbone}: {choice.reason}")
-    out = out or default_out(source, config.method)
     if dry_run and folds is None:
         _tell_plan(config, manifest, out, as_json)
         return
@@ -156,6 +169,8 @@ def train(
     else:
         print(report.table().text())
     console.say(f"run folder: {out}")
+    if manifest.skipped:
+        console.say(f"images left out: {out / 'skipped.txt'}")
     if report is not None:
         console.say(f"a page of it: {shlex.join(['oltr', 'report', str(out)])}")
 
@@ -178,16 +193,20 @@ def default_out(source: str, method: str) -> Path:
 
 
 def _tell_plan(config: RunConfig, manifest: Manifest, out: Path, as_json: bool) -> None:
-    """The whole configuration and what it would be trained on."""
+    """The whole configuration and what it would be trained on, once all that can be is checked."""
     import dataclasses
 
     import yaml
 
+    from oltr.runs.dry_run import check_run
+
+    checked = check_run(config, manifest)
     if as_json:
         data = {"classes": len(manifest.classes), "images": manifest.sizes()}
-        print_json({"config": dataclasses.asdict(config), "data": data, "out": str(out)})
+        print_json({"config": dataclasses.asdict(config), "data": data, "out": str(out), "checked": checked})
         return
     print(yaml.safe_dump(dataclasses.asdict(config), sort_keys=False, default_flow_style=None).rstrip())
     sizes = ", ".join(f"{split} {n:,}" for split, n in manifest.sizes().items())
     print(f"# {len(manifest.classes):,} classes; images: {sizes}")
-    print(f"# would be trained into {out}")
+    print(f"# checked: {', '.join(checked)}")
+    print(f"# would be trained into {out}, which can be written")

@@ -11,12 +11,12 @@ from torch.nn import functional as F
 
 from oltr.config import DataConfig
 
-_DRAWS = 16  # random numbers for each image, more than are used: new kinds of change leave the others alone
+_DRAWS = 16  # random numbers per image; the spare ones let new augmentations leave the others unchanged
 _STEPS = 3  # brightness, contrast, saturation
 
 
 def draw_views(rng: np.random.Generator, images: int) -> Tensor:
-    """What decides one random view of each of so many images: uniform numbers, n×16."""
+    """Uniform random numbers (n×16) that determine one augmented view of each image."""
     return torch.from_numpy(rng.random((images, _DRAWS), dtype=np.float32))
 
 
@@ -39,7 +39,7 @@ class Augment:
         return torch.addcmul(self.shift, crop, self.byte_scale)
 
     def train(self, images: Tensor, draws: Tensor) -> Tensor:
-        """One random view of each image, decided by its row of `draws` (see `draw_views`); features pass."""
+        """One augmented view of each image, by its row of `draws` (see `draw_views`); features pass."""
         if images.is_floating_point():
             return images
         config = self.config

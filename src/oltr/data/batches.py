@@ -109,7 +109,7 @@ class EvalBatches:
 
 
 def evaluation_batch(image_size: int, device: torch.device) -> int:
-    """Images per evaluation batch: more on a GPU, in which small images would leave it idle."""
+    """Images per evaluation batch; more on a GPU, which small batches of small images would leave idle."""
     return 256 if device.type == "cpu" else max(256, min(2**24 // image_size**2, 4096))
 
 

@@ -1,4 +1,4 @@
-"""Map-style datasets of (image, label) pairs as a manifest; their images are read when they are needed."""
+"""Map-style datasets of (image, label) pairs as a manifest; images are read on demand."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from oltr.data.manifest import Manifest
 from oltr.data.split import Flat, split_notes, split_of
 from oltr.data.validate import SPLITS, UNNAMED
 from oltr.errors import UserError
+from oltr.files import is_utf8
 from oltr.registry import unknown_name
 from oltr.wording import first_few
 
@@ -31,7 +32,7 @@ def is_dataset(source: Any) -> bool:
 
 
 def read_datasets(source: Any, root: Path, seed: int = 0, flat: Flat = "split") -> Manifest:
-    """One dataset, which is split as a flat folder is, or one for each split; files count from `root`."""
+    """A manifest of one dataset, split as a flat folder is, or of one per split; paths start at `root`."""
     datasets = _by_split(source) if isinstance(source, Mapping) else {"": source}
     classes = {split: _classes(dataset, dataset_name(split)) for split, dataset in datasets.items()}
     labels = {split: _labels(dataset, split, classes[split]) for split, dataset in datasets.items()}
@@ -54,7 +55,7 @@ def read_datasets(source: Any, root: Path, seed: int = 0, flat: Flat = "split") 
 
 
 def _by_split(source: Mapping[Any, Any]) -> dict[str, Any]:
-    """The datasets under the names of their splits, in the order of these."""
+    """Datasets by split name, in the order of `SPLITS`."""
     found: dict[str, Any] = {}
     for key, dataset in source.items():
         split = SPLIT_FOLDERS.get(str(key).lower())
@@ -105,11 +106,11 @@ def _classes(dataset: Any, name: str) -> list[str] | None:
 
 
 def _paths(datasets: Mapping[str, Any], root: Path) -> dict[str, list[str]]:
-    """A path for each item: its file where all datasets tell files, else its split and number."""
+    """A path for each item: its file where all datasets list files, else its split and number."""
     files = {split: _files(dataset, root) for split, dataset in datasets.items()}
-    told = {split: paths for split, paths in files.items() if paths is not None}
-    if len(told) == len(datasets):
-        return told
+    known = {split: paths for split, paths in files.items() if paths is not None}
+    if len(known) == len(datasets):
+        return known
     return {
         split: [f"{split or 'images'}/{index:0{DIGITS}d}" for index in range(len(dataset))]
         for split, dataset in datasets.items()
@@ -117,7 +118,7 @@ def _paths(datasets: Mapping[str, Any], root: Path) -> dict[str, list[str]]:
 
 
 def _files(dataset: Any, root: Path) -> list[str] | None:
-    """The image files of a dataset, torchvision's `samples`; None where it does not tell them, each once."""
+    """The image files of a dataset, torchvision's `samples`; None where it does not list them, each once."""
     samples = _listed(dataset, "samples", "imgs")
     if samples is None or not all(isinstance(each, (tuple, list)) and each for each in samples):
         return None
@@ -125,12 +126,8 @@ def _files(dataset: Any, root: Path) -> list[str] | None:
         return None
     files = [Path(each[0]).absolute() for each in samples]
     paths = [(file.relative_to(root) if file.is_relative_to(root) else file).as_posix() for file in files]
-    return paths if len(set(paths)) == len(paths) and all(map(_can_be_kept, paths)) else None
-
-
-def _can_be_kept(path: str) -> bool:
-    """Whether a manifest's table keeps this text as it is."""
-    return path == path.strip() and path.encode(errors="replace").decode() == path
+    kept = all(path == path.strip() and is_utf8(path) for path in paths)  # as they are, in a table
+    return paths if kept and len(set(paths)) == len(paths) else None
 
 
 def _listed(dataset: Any, *names: str) -> Sequence[Any] | None:

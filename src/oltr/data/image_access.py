@@ -1,4 +1,4 @@
-"""Images that are open for reading: on the device, in memory, in a mapped pack, in files or in datasets."""
+"""Access to the images of a split: on the device, in memory, in a mapped pack, in files or in datasets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from oltr.data.decode import Progress, decode_all
+from oltr.console import Progress
+from oltr.data.decode import decode_all
 from oltr.data.images import read_image
 from oltr.data.loader import Read, load_batches
 from oltr.data.manifest import Manifest
@@ -22,7 +23,7 @@ from oltr.errors import UserError
 
 # Images that together stay below this are decoded once and kept in memory.
 KEPT_IN_MEMORY = 2 * 2**30
-READERS, READ_AHEAD = 4, 8  # threads that gather batches for another device, and batches they are ahead
+READERS, READ_AHEAD = 4, 8  # threads that gather batches for another device, and batches they prefetch
 AT_A_TIME = 256  # batches whose row numbers go to the device together: one copy instead of many
 
 
@@ -60,7 +61,7 @@ class Images:
 
 
 def _resident(pixels: Tensor, rows: Sequence[np.ndarray]) -> Iterator[Tensor]:
-    """Batches of images that lie on the device already."""
+    """Batches of images that are on the device already."""
     for start in range(0, len(rows), AT_A_TIME):
         block = rows[start : start + AT_A_TIME]
         sizes = [len(batch) for batch in block]
@@ -93,7 +94,7 @@ def _rows(pixels: Tensor, rows: Tensor) -> Tensor:
 
 
 def resized(batch: Tensor, size: int) -> Tensor:
-    """Larger pictures at the size that is asked for, smoothed as files are when they are decoded to it."""
+    """Larger images scaled down with antialiasing, as files are when they are decoded."""
     smaller = F.interpolate(batch.float(), (size, size), mode="bilinear", antialias=True)
     return smaller.round().clamp(0, 255).to(torch.uint8)
 
@@ -106,9 +107,9 @@ def open_images(
     device: torch.device,
     progress: Progress | None = None,
 ) -> dict[str, Images]:
-    """The images of each split, as near to the network as they fit: on the device, in memory, or unread.
+    """The images of each split, kept on the device or in memory where they fit, else read on demand.
 
-    `size` is what images are decoded to and those of a larger pack are made to; a smaller pack gives its own,
+    Images are decoded, or those of a larger pack scaled down, to `size`; a smaller pack keeps its own size,
     which must be at least `smallest`.
     """
     labels = {split: manifest.labels(split) for split in splits}
@@ -133,7 +134,7 @@ def open_images(
         )
     paths = {split: list(manifest.rows(split)["path"]) for split in splits}
     everything = [path for split in splits for path in paths[split]]
-    if len(everything) * size * size * 3 > KEPT_IN_MEMORY:
+    if not fits_in_memory(len(everything), size):
         if manifest.items is not None:
             read, home = manifest.items.read, "a dataset"
             return {s: Images(size, labels[s], files=paths[s], read=read, home=home) for s in splits}
@@ -149,6 +150,11 @@ def open_images(
         split: Images(size, labels[split], np.arange(a, b), pixels, home=home)
         for split, a, b in zip(splits, starts[:-1], starts[1:], strict=True)
     }
+
+
+def fits_in_memory(images: int, size: int) -> bool:
+    """Whether so many images of size×size are decoded once and kept, rather than read again each epoch."""
+    return images * size * size * 3 <= KEPT_IN_MEMORY
 
 
 def _fits(size: int, device: torch.device) -> bool:

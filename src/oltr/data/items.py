@@ -12,7 +12,8 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from oltr.data.images import UnreadableImage, to_pixels
+from oltr.data.images import UnreadableImage
+from oltr.data.pixels import to_pixels
 from oltr.errors import UserError
 from oltr.plugins import failure
 
@@ -20,7 +21,7 @@ FORMS = "a PIL image, a uint8 array H×W×3 or H×W, or a tensor 3×H×W (uint8,
 
 
 class Place(NamedTuple):
-    """Where the image of a path is: dataset and number of the item, and the class that it should have."""
+    """Location of an image: the split of its dataset, the index of the item, and its expected class."""
 
     split: str
     number: int
@@ -36,17 +37,17 @@ class Items:
     places: Mapping[str, Place]
 
     def picture(self, path: str) -> Image.Image:
-        """The image of a path, as large as it is."""
+        """The image of a path at its own size."""
         split, index, label = self.places[path]
         name = dataset_name(split)
         try:
             image, found = get_item(self.datasets[split], index, name)
-            told = None if label is None else class_name(found, self.classes[split], index, name)
+            actual = None if label is None else class_name(found, self.classes[split], index, name)
         except UserError as problem:
             reason = " ".join(part.rstrip(".") for part in (problem.what, problem.why) if part)
             raise UnreadableImage(path, reason, problem.try_this) from problem
-        if told != label:
-            reason = f"item {index} of {name} has the label {told!r}, but its list of labels says {label!r}"
+        if actual != label:
+            reason = f"item {index} of {name} has the label {actual!r}, but its list of labels says {label!r}"
             raise UnreadableImage(path, reason, "a dataset whose labels agree")
         try:
             return as_picture(image)
@@ -54,7 +55,7 @@ class Items:
             raise UnreadableImage(path, f"the image of item {index} of {name} {problem}", FORMS) from None
 
     def read(self, path: str | Path, size: int) -> np.ndarray:
-        """The image of a path as uint8 (size, size, 3), made to that size as files are."""
+        """The image of a path as uint8 (size, size, 3), scaled as files are."""
         picture = self.picture(str(path))
         try:
             return to_pixels(picture, size)
@@ -63,7 +64,7 @@ class Items:
 
 
 def dataset_name(split: str) -> str:
-    """A dataset as messages call it."""
+    """The name of a dataset in messages."""
     return f"the {split} dataset" if split else "the dataset"
 
 

@@ -1,4 +1,4 @@
-"""The released list files: `*_train.txt` and its like, one `path label` per line, −1 for open."""
+"""List files such as `*_train.txt`: one `path label` per line, −1 for open."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def find_lists(folder: Path) -> dict[str, Path]:
 
 
 def read_lists(lists: dict[str, Path], root: str | Path) -> Manifest:
-    """One manifest from the lists of a dataset; images are not looked at."""
+    """One manifest from the lists of a dataset; images are not opened."""
     columns: dict[str, list[str]] = {"path": [], "label": [], "split": []}
     for split in SPLITS:
         if split in lists:
@@ -62,13 +62,13 @@ def list_rows(file: Path, split: str) -> list[tuple[str, int]]:
     return rows
 
 
-def list_lines(file: Path) -> list[tuple[int, str]]:
+def list_lines(file: Path, kind: str = "list") -> list[tuple[int, str]]:
     """The lines of a text file that are not blank, with their numbers from 1."""
     try:
         lines = file.read_text(encoding="utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise UserError(f"The list {file} cannot be read: {reason}.") from None
+        raise UserError(f"The {kind} {file} cannot be read: {reason}.") from None
     return [(number, line.strip()) for number, line in enumerate(lines, start=1) if line.strip()]
 
 

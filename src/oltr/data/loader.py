@@ -11,14 +11,14 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from oltr.data.decode import Progress
+from oltr.console import Progress
 from oltr.data.images import UnreadableImage
 from oltr.data.items import Items
 
 Read = Callable[[Any, int], np.ndarray]  # a path and a size → size×size×3 uint8
 
 AT_A_TIME = 64
-MANY = 2048  # items; fewer are read sooner than worker processes start
+MANY = 2048  # items; fewer are read before worker processes would have started
 
 
 def decode_items(

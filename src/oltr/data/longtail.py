@@ -8,7 +8,7 @@ import numpy as np
 
 from oltr.errors import UserError
 
-ALPHAS = 0.05, 1e6  # Pareto powers; beyond, the draws overflow or are all the same
+ALPHAS = 0.05, 1e6  # allowed Pareto powers; beyond, the values overflow or are all equal
 
 
 def pareto_counts(num_classes: int, largest: int, smallest: int, alpha: float = 6.0) -> np.ndarray:
@@ -19,7 +19,7 @@ def pareto_counts(num_classes: int, largest: int, smallest: int, alpha: float = 
     """
     _check(num_classes, largest, smallest)
     if not ALPHAS[0] <= alpha <= ALPHAS[1]:
-        raise UserError(f"A Pareto alpha of {alpha} makes no sense.", try_this="0.05 or more, such as 6")
+        raise UserError(f"A Pareto alpha of {alpha} is out of range.", try_this="0.05 or more, such as 6")
     rank = (np.arange(1, num_classes + 1) - 0.3) / (num_classes + 0.4)
     draws = (1.0 - rank) ** (-1.0 / alpha)
     return _scaled(draws[::-1], largest, smallest)
@@ -30,19 +30,11 @@ def exponential_counts(num_classes: int, largest: int, imbalance: float) -> np.n
     _check(num_classes, largest, 1)
     if not 1 <= imbalance < math.inf:
         raise UserError(
-            f"An imbalance of {imbalance} makes no sense.", "It is the largest class over the smallest."
+            f"An imbalance of {imbalance} is out of range.", "It is the largest class over the smallest."
         )
     position = np.arange(num_classes) / max(num_classes - 1, 1)
-    # The nudge keeps exact values such as 500 · 100^(−1) = 5 from falling to 4 through rounding.
+    # The small addition keeps exact values such as 500 · 100^(−1) = 5 from falling to 4 through rounding.
     return np.maximum((largest * imbalance ** (-position) + 1e-9).astype(np.int64), 1)
-
-
-def step_counts(num_classes: int, largest: int, imbalance: float, minority: float = 0.5) -> np.ndarray:
-    """`largest` images for the first classes, `largest / imbalance` for the last `minority` share of them."""
-    _check(num_classes, largest, 1)
-    counts = np.full(num_classes, largest, dtype=np.int64)
-    counts[num_classes - round(minority * num_classes) :] = max(int(largest / imbalance), 1)
-    return counts
 
 
 def _scaled(values: np.ndarray, largest: int, smallest: int) -> np.ndarray:
@@ -57,5 +49,6 @@ def _check(num_classes: int, largest: int, smallest: int) -> None:
         raise UserError("A long-tailed set needs at least one class.")
     if not 1 <= smallest <= largest:
         raise UserError(
-            f"Class sizes from {largest} down to {smallest} make no sense.", "Needed: 1 ≤ smallest ≤ largest."
+            f"Class sizes from {largest} to {smallest} are out of range.",
+            "Needed: 1 ≤ smallest ≤ largest.",
         )

@@ -48,7 +48,7 @@ def make_longtail(
     pools = {name: rng.permutation(of_class[name]) for name in known}
     order = sorted(known, key=lambda name: -len(pools[name]))  # ties stay in the order drawn
 
-    # Test images are set aside first, as many for every class; val takes what training leaves over.
+    # Test images are set aside first, as many for every class; val takes unused training images.
     fewest = len(pools[order[-1]])
     aside = 0 if len(rows["test"]) else _share(fewest, TEST_SHARE, MOST_TEST)
     spare = 0 if len(rows["val"]) else _share(fewest, VAL_SHARE, MOST_VAL)
@@ -86,7 +86,7 @@ def _check_options(
         )
     if smallest < 1 or (largest is not None and largest < smallest):
         above = f" and --max {largest}" if largest is not None else ""
-        raise UserError(f"--min {smallest}{above} make no sense.", "Needed: 1 ≤ min ≤ max.")
+        raise UserError(f"--min {smallest}{above} is out of range.", "Needed: 1 ≤ min ≤ max.")
 
 
 def _choose_open(
@@ -95,7 +95,7 @@ def _choose_open(
     """Known and open classes, both in a drawn order."""
     if not 0 <= open_classes < math.inf or (open_classes >= 1 and open_classes != int(open_classes)):
         raise UserError(
-            f"{open_classes} open classes make no sense.", try_this="a share below 1 or a whole number"
+            f"--open {open_classes} is out of range.", try_this="a share below 1 or a whole number"
         )
     names = [classes[position] for position in rng.permutation(len(classes))]
     number = int(open_classes)
@@ -128,7 +128,7 @@ def _fitting_counts(
 
 
 def _largest_possible(profile: Profile, room: list[int], smallest: int) -> int:
-    """The largest top whose counts every class can fill, by bisection; 0 where there is none."""
+    """The largest size of the first class at which every class has enough images, by bisection; 0: none."""
     low, high = smallest - 1, max(room[0], smallest - 1)
     while low < high:
         middle = (low + high + 1) // 2

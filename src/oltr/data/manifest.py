@@ -1,4 +1,4 @@
-"""The one dataset type: a table of path, label and split, and the folder its paths start from."""
+"""`Manifest`, the dataset type: a table of path, label and split, and the folder where paths start."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ from oltr.data.images import read_image
 from oltr.data.split import MADE
 from oltr.data.validate import COLUMNS, SPLITS, class_notes, clean_table, known_classes
 from oltr.errors import UserError
-from oltr.files import atomic_write
+from oltr.files import atomic_write, is_utf8
+from oltr.wording import count
 
 if TYPE_CHECKING:
+    from oltr.data.broken import Broken
     from oltr.data.items import Items
 
 
@@ -29,9 +31,10 @@ class Manifest:
     table: pd.DataFrame  # string columns path, label, split, then any others the user had
     root: Path  # where relative paths start
     classes: tuple[str, ...]  # the known classes, in natural order
-    notes: tuple[str, ...] = ()  # things worth saying on screen
-    pack: Path | None = None  # the packed store that holds the pixels, row by row
+    notes: tuple[str, ...] = ()  # messages for the user
+    pack: Path | None = None  # the pack that holds the pixels, row by row
     items: Items | None = None  # the datasets that give the images, by path
+    skipped: tuple[Broken, ...] | None = None  # images left out as unreadable; None: none was tried
     split_made: bool = False  # whether the data had no splits, and train, val and test were drawn
     split_kept: bool = False  # whether reading the source again would give other splits: a run keeps these
 
@@ -70,7 +73,7 @@ class Manifest:
         return self.table[self.table["split"] == split].reset_index(drop=True)
 
     def positions(self, split: str) -> np.ndarray:
-        """Row numbers of a split's images in the table (n,), and so in the packed store."""
+        """Row numbers of a split's images in the table (n,), and so in the pack."""
         return np.flatnonzero((self.table["split"] == split).to_numpy())
 
     def labels(self, split: str) -> np.ndarray:
@@ -88,6 +91,17 @@ class Manifest:
         """The image of a row that lies in no pack, uint8 size×size×3."""
         return read_image(self.root / path, size) if self.items is None else self.items.read(path, size)
 
+    def open_class_names(self) -> list[str]:
+        """The class of each open image; refused where all have one name, as unnamed images do."""
+        names = self.rows("open")["label"].tolist()
+        if len(set(names)) < 2:
+            found = count(len(set(names)), "class name")
+            raise UserError(
+                f"The open images have {found}, so their number cannot be varied.",
+                try_this="a manifest that gives each open image the name of its class",
+            )
+        return names
+
     def train_counts(self) -> np.ndarray:
         """Training images per class (K,)."""
         return np.bincount(self.labels("train"), minlength=len(self.classes)).astype(np.int64)
@@ -98,7 +112,7 @@ class Manifest:
         return {split: int(sizes.get(split, 0)) for split in SPLITS}
 
     def fingerprint(self) -> str:
-        """A hash of what is learned from: classes, paths, labels and splits, wherever the images lie."""
+        """A hash of classes, paths, labels and splits; the same wherever the images are."""
         digest = hashlib.sha256("\0".join(self.classes).encode())
         for column in COLUMNS:
             digest.update(b"\1" + "\0".join(self.table[column]).encode())
@@ -107,7 +121,7 @@ class Manifest:
     def write(self, path: str | Path, record_root: bool | None = None) -> None:
         """Write CSV or parquet, atomically; same content, same bytes.
 
-        The image root is recorded unless it is the folder written to, where it is understood.
+        The image root is recorded unless it is the folder written to, which is the default.
         """
         path = Path(path)
         if self.items is not None:
@@ -118,7 +132,7 @@ class Manifest:
             )
         if record_root is None:
             record_root = self.root != path.absolute().parent
-        if record_root and not _is_utf8(str(self.root)):
+        if record_root and not is_utf8(self.root):
             raise UserError(f"The image root {str(self.root)!a} is not valid UTF-8.", try_this="rename it")
         table = self.table.assign(root=str(self.root)) if record_root else self.table
         if path.suffix not in (".csv", ".parquet"):
@@ -135,11 +149,3 @@ class Manifest:
                 table.to_csv(part, index=False, lineterminator="\n", encoding="utf-8", quoting=quoting)
             else:
                 table.to_parquet(part, index=False)
-
-
-def _is_utf8(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

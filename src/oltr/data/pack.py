@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from oltr.data.decode import Progress, decode_all
+from oltr.console import Progress
+from oltr.data.decode import decode_all
 from oltr.data.manifest import Manifest
 from oltr.errors import UserError
 from oltr.files import atomic_write
@@ -44,6 +45,12 @@ def check_size(size: int) -> None:
         raise UserError(f"--size {size} is out of range.", try_this="1 to 4096 pixels; 256 is usual")
 
 
+def check_pack_name(out: Path) -> None:
+    """Refuse a file name that would not be taken for a pack later."""
+    if out.suffix != ".pack":
+        raise UserError(f"{out} is no name for a pack.", try_this=f"--out {out.with_suffix('.pack')}")
+
+
 def write_pack(manifest: Manifest, size: int, out: str | Path, progress: Progress | None = None) -> Path:
     """Decode every image of `manifest` to size×size and write the pack; nothing, if one is unreadable."""
     pixels = decode_all(manifest, list(manifest.table["path"]), size, progress)
@@ -53,8 +60,7 @@ def write_pack(manifest: Manifest, size: int, out: str | Path, progress: Progres
 def write_pack_from(manifest: Manifest, pixels: Iterable[np.ndarray], size: int, out: str | Path) -> Path:
     """Write a pack from size×size×3 arrays given in the manifest's order, atomically."""
     out = Path(out)
-    if out.suffix != ".pack":
-        raise UserError(f"{out} is no name for a pack.", try_this=f"--out {out.with_suffix('.pack')}")
+    check_pack_name(out)
     table = io.BytesIO()
     manifest.table.to_parquet(table, index=False)
     count, image_bytes = len(manifest.table), len(manifest.table) * size * size * 3

@@ -39,8 +39,8 @@ class Record(NamedTuple):
     end: int
 
 
-class Glance(NamedTuple):
-    """What the first bytes of a record tell."""
+class RecordInfo(NamedTuple):
+    """What the header of a record says."""
 
     offset: int
     label: float  # the first
@@ -75,26 +75,26 @@ class RecordFile:
         labels = struct.unpack_from(f"<{number}f", content, HEADER.size) if number else (label,)
         return Record(labels, content[begin:], end)
 
-    def glance(self, offset: int) -> Glance:
+    def info(self, offset: int) -> RecordInfo:
         """The first label of the record that begins at a byte, without reading its image."""
         flag, length = self._part(offset, (WHOLE, FIRST))
         if flag != WHOLE:  # rare: one record in millions has the magic number inside
             record = self.read(offset)
-            return Glance(offset, record.labels[0], bool(record.image), record.end)
+            return RecordInfo(offset, record.labels[0], bool(record.image), record.end)
         end = self._end(offset, length)
         content = self.stream.read(min(length, HEADER.size + FIRST_LABEL.size))
         number, label = self._header(offset, content, length)
         if number:
             (label,) = FIRST_LABEL.unpack_from(content, HEADER.size)
-        return Glance(offset, label, length > HEADER.size + 4 * number, end)
+        return RecordInfo(offset, label, length > HEADER.size + 4 * number, end)
 
-    def walk(self) -> Iterator[Glance]:
-        """A glance at every record, one after another."""
+    def walk(self) -> Iterator[RecordInfo]:
+        """The header of every record, one after another."""
         offset = 0
         while offset < self.size:
-            glance = self.glance(offset)
-            yield glance
-            offset = glance.end
+            info = self.info(offset)
+            yield info
+            offset = info.end
 
     def _part(self, offset: int, allowed: tuple[int, int]) -> tuple[int, int]:
         if offset + PART.size > self.size:

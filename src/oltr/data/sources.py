@@ -1,4 +1,4 @@
-"""Every form in which a user may hand over images, read into a `Manifest`."""
+"""Sources of images in every supported form, read into a `Manifest`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FORMS = (
 
 
 def read_source(source: Any, root: str | Path | None = None, seed: int = 0, flat: Flat = "split") -> Manifest:
-    """The manifest behind a source.
+    """Read a source into a manifest.
 
     A source is a path; a DataFrame with the columns path, label and split; a map-style Dataset of (image,
     label) pairs, or a mapping of split to Dataset; a manifest; or `package.module:attribute`, which is
@@ -33,6 +33,8 @@ def read_source(source: Any, root: str | Path | None = None, seed: int = 0, flat
     """
     if root is not None and not Path(root).expanduser().is_dir():
         raise UserError(f"The image root {root} is not a folder.", try_this="the folder the paths start from")
+    if isinstance(source, str) and not source.strip():
+        raise UserError("The source is empty text.", f"A source is {FORMS}.")
     if names_object(source):
         source = _named_object(source, root)
     if isinstance(source, (str, Path)):
@@ -56,11 +58,6 @@ def read_source(source: Any, root: str | Path | None = None, seed: int = 0, flat
 def names_object(source: Any) -> bool:
     """Whether a source is given as `package.module:attribute`."""
     return isinstance(source, str) and is_reference(source) and not Path(source).exists()
-
-
-def source_name(source: Any) -> str:
-    """How a run records its source; "" where it was an object, which no other process can find again."""
-    return str(source) if isinstance(source, (str, Path)) else ""
 
 
 def _named_object(name: str, root: str | Path | None) -> Any:

@@ -1,4 +1,4 @@
-"""The facts of a dataset in a few numbers; images are never touched."""
+"""Counts that describe a dataset; no image is opened."""
 
 from __future__ import annotations
 

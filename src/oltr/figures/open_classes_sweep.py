@@ -10,7 +10,6 @@ import torch
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from oltr.data.open_names import open_class_names
 from oltr.errors import UserError
 from oltr.figures.choose_runs import Runs, with_open
 from oltr.figures.figure import RunFigure
@@ -110,7 +109,7 @@ def open_classes(run: TrainedRun) -> list[str]:
     """The class of each open image, which only the run's data know."""
     if run.unseen is None:
         raise UserError("There are no open images.", try_this="data with images in the split open")
-    return open_class_names(own_data(run))
+    return own_data(run).open_class_names()
 
 
 def with_open_classes(runs: Runs) -> Runs:

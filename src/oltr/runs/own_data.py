@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from oltr.console import console
+from oltr.data.broken import read_skipped, without
 from oltr.data.image_access import Images, open_images
 from oltr.data.manifest import Manifest
 from oltr.data.pack import open_pack
@@ -26,17 +26,25 @@ def own_manifest(run: TrainedRun) -> Manifest:
     try:
         if not source:
             raise UserError("run.yaml does not tell where they are.")
-        manifest = read_own(run, source, run.facts.get("root"))
-        if not is_own(run, manifest):
+        manifest = as_own(run, read_source(source, run.facts.get("root")))
+        if manifest is None:
             raise UserError(f"{source} holds other images now.")
     except UserError as problem:
         raise images_needed(run, problem) from None
     return manifest
 
 
-def read_own(run: TrainedRun, source: Any, root: str | Path | None = None) -> Manifest:
-    """A source, under the splits that the run keeps if it made them itself and these are its images."""
-    manifest, file = read_source(source, root), run.folder.splits
+def as_own(run: TrainedRun, manifest: Manifest) -> Manifest | None:
+    """The data that the run was trained on, wherever they lie: without what it skipped, under the splits that
+    it made; None: others."""
+    skipped = read_skipped(run.folder.skipped)
+    own = _as_split(run, without(manifest, skipped) if skipped else manifest)
+    return own if own.fingerprint() == run.facts["data"]["fingerprint"] else None
+
+
+def _as_split(run: TrainedRun, manifest: Manifest) -> Manifest:
+    """The manifest under the splits that the run keeps, if it made them itself and these are its images."""
+    file = run.folder.splits
     if not file.is_file():
         return manifest
     try:
@@ -45,14 +53,7 @@ def read_own(run: TrainedRun, source: Any, root: str | Path | None = None) -> Ma
     except (OSError, ValueError, KeyError, TypeError) as problem:
         raise UserError(f"{file} cannot be read.", str(problem), "train the run again") from None
     paths = manifest.table["path"]
-    if splits.keys() != set(paths):
-        return manifest
-    return manifest.with_splits(paths.map(splits).to_numpy())
-
-
-def is_own(run: TrainedRun, manifest: Manifest) -> bool:
-    """Whether these are the data that the run was trained on, wherever they lie."""
-    return manifest.fingerprint() == run.facts["data"]["fingerprint"]
+    return manifest if splits.keys() != set(paths) else manifest.with_splits(paths.map(splits).to_numpy())
 
 
 def images_needed(run: TrainedRun, problem: UserError) -> UserError:

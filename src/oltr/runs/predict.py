@@ -12,10 +12,11 @@ import numpy as np
 import pandas as pd
 import torch
 
-from oltr.data.folders import find_images
 from oltr.data.image_access import Images
 from oltr.data.images import UnreadableImage, read_image
+from oltr.data.scan import find_images
 from oltr.errors import UserError
+from oltr.files import is_utf8
 from oltr.runs.outputs import Outputs, scored_by
 from oltr.runs.split_outputs import compute_outputs
 
@@ -89,6 +90,8 @@ def image_paths(images: Iterable[str | Path] | str | Path) -> list[Path]:
     for image in [images] if isinstance(images, (str, Path)) else images:
         if not isinstance(image, (str, Path)):
             raise UserError(f"images holds a {type(image).__name__}.", try_this="paths of files or folders")
+        if isinstance(image, str) and not image.strip():
+            raise UserError("An image has an empty path.", try_this="paths of files or folders")
         path = Path(image).expanduser()
         below = [path / name for name in find_images(path)] if path.is_dir() else [path]
         if not below:
@@ -99,10 +102,8 @@ def image_paths(images: Iterable[str | Path] | str | Path) -> list[Path]:
 
 def checked_name(path: Path) -> Path:
     """The path, refused where it could be neither printed nor written into a table."""
-    try:
-        str(path).encode()
-    except UnicodeEncodeError:
-        raise UserError(f"The name {str(path)!a} is not valid UTF-8.", try_this="rename it") from None
+    if not is_utf8(path):
+        raise UserError(f"The name {str(path)!a} is not valid UTF-8.", try_this="rename it")
     return path
 
 

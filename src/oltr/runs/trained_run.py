@@ -14,6 +14,7 @@ import torch
 
 from oltr.config import RunConfig, build
 from oltr.console import console
+from oltr.data.broken import drop_broken
 from oltr.data.manifest import Manifest
 from oltr.data.sources import read_source
 from oltr.errors import UserError
@@ -25,7 +26,7 @@ from oltr.recipes import load_recipe
 from oltr.runs.decisions import Decisions, decide
 from oltr.runs.evaluate import evaluate
 from oltr.runs.outputs import Outputs, Scored, scored_by
-from oltr.runs.own_data import as_many_images, check_classes, is_own, own_manifest, read_own
+from oltr.runs.own_data import as_many_images, as_own, check_classes, own_manifest
 from oltr.runs.predict import predict
 from oltr.runs.report import Report
 from oltr.runs.rule import as_values, other_rule, saved_rule, wished_rule
@@ -60,12 +61,13 @@ class TrainedRun:
         self._outputs: dict[str, Mapping[str, Outputs]] = {}
         self._scored: dict[tuple[Score, str], Scored] = {}
         if source is not None:
-            self.manifest = read_own(self, source, root)
-            if not is_own(self, self.manifest):
+            own = as_own(self, read_source(source, root))
+            if own is None:
                 raise UserError(
                     "The source holds other images than the run was trained on.",
                     try_this="the source of its training, where it is now",
                 )
+            self.manifest = own
 
     # What it is
 
@@ -122,17 +124,23 @@ class TrainedRun:
         """The data that the run was trained on, from where they were then or are now."""
         return own_manifest(self)
 
-    def on(self, source: Any, root: str | Path | None = None) -> TrainedRun:
+    def on(self, source: Any, root: str | Path | None = None, skip_broken: bool = False) -> TrainedRun:
         """The same run measured on another source, whose images are read anew.
 
-        Of a folder without splits all images are for testing, unless it is the run's own.
+        Of a folder without splits all images are for testing, unless it is the run's own. With `skip_broken`
+        images that cannot be read are left out.
         """
-        manifest, other = read_own(self, source, root), copy(self)
-        other.other_is_own = is_own(self, manifest)
-        if other.other_is_own:
-            other.manifest = manifest
+        manifest, other = read_source(source, root), copy(self)
+        own = as_own(self, manifest)
+        other.other_is_own = own is not None
+        if own is not None:
+            other.manifest = manifest = own
         elif manifest.split_made:
             manifest = read_source(source, root, flat="test")
+        if skip_broken:
+            with console.progress("trying images") as progress:
+                manifest = drop_broken(manifest, progress)
+            other.other_is_own = other.other_is_own and not manifest.skipped
         console.notes(manifest.notes)
         check_classes(self, manifest)
         other.other_data, other._outputs, other._scored = manifest, {}, {}

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from oltr.config import within
 from oltr.data.longtail import ALPHAS
 from oltr.data.manifest import Manifest
-from oltr.data.open_names import open_class_names
 from oltr.errors import UserError
 from oltr.methods import METHODS
 from oltr.openset import SCORES, Odin, Score
@@ -56,7 +55,7 @@ def check_sweep(suite: Suite, manifest: Manifest) -> None:
             "a source with images in the split open",
         )
     if suite.sweep == "open":
-        open_class_names(manifest)
+        manifest.open_class_names()
 
 
 def measurable(suite: Suite, manifest: Manifest) -> Suite:

@@ -18,10 +18,11 @@ from safetensors.torch import load_file, save
 
 import oltr
 from oltr.config import RunConfig, build, plain_values
+from oltr.data.broken import write_skipped
 from oltr.data.manifest import Manifest
 from oltr.data.sources import names_object
 from oltr.errors import UserError
-from oltr.files import atomic_write
+from oltr.files import atomic_write, check_writable
 from oltr.metrics.shots import shot_groups
 from oltr.old_names import current_values, current_weights
 
@@ -39,6 +40,7 @@ class RunFolder:
         self.model = self.path / "model.safetensors"
         self.report = self.path / "report.json"
         self.metrics = self.path / "metrics.csv"
+        self.skipped = self.path / "skipped.txt"
         self.outputs = self.path / "outputs"
         self.splits = self.path / "splits.json"  # of a run whose splits its source does not tell
         self.last = self.path / "checkpoints" / "last.pt"
@@ -49,7 +51,7 @@ class RunFolder:
         return self.path / "checkpoints" / f"stage{stage}.safetensors"
 
     def check_free(self) -> None:
-        """Refuse a folder that holds something already."""
+        """Refuse a folder that holds something already, or that cannot be written."""
         if self.path.exists() and not self.path.is_dir():
             raise UserError(f"{self.path} is a file.", try_this="another --out")
         if self.path.exists() and any(self.path.iterdir()):
@@ -59,6 +61,7 @@ class RunFolder:
                 "It holds a run already." if holds_run else "It is not empty.",
                 "--resume to go on with it, or another --out" if holds_run else "another --out",
             )
+        check_writable(self.path)
 
     def begin(self, config: RunConfig, manifest: Manifest, source: str, device: torch.device) -> None:
         """Start a new run here; a folder that holds something else is left alone."""
@@ -86,12 +89,14 @@ class RunFolder:
             paths = {split: manifest.rows(split)["path"].tolist() for split in manifest.sizes()}
             with atomic_write(self.splits) as part:
                 part.write_text(json.dumps(paths, indent=1, ensure_ascii=False), encoding="utf-8")
+        if manifest.skipped:
+            write_skipped(manifest.skipped, self.skipped)
 
     def discard(self) -> None:
         """Take back what was written since `begin`, of a run that came to nothing; other files stay."""
         if not self.path.is_dir():
             return
-        for name in ("run.yaml", "classes.json", self.splits.name):
+        for name in ("run.yaml", "classes.json", self.splits.name, self.skipped.name):
             (self.path / name).unlink(missing_ok=True)
         for name in ("checkpoints", "tensorboard"):
             shutil.rmtree(self.path / name, ignore_errors=True)

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from oltr.config import RunConfig
 from oltr.console import console, process_rank
-from oltr.data.image_access import Images, open_images
+from oltr.data.broken import check_readable
+from oltr.data.image_access import Images, fits_in_memory, open_images
 from oltr.data.manifest import Manifest
 from oltr.distributed import rank
 from oltr.errors import UserError
@@ -45,6 +46,8 @@ def train(
         else:
             folder.check_free()
         start = find_start(folder, config, method, manifest, options)
+        if not resuming:
+            _try_files(manifest, config.data.stored_size)
 
     processes = launch(options)
     with stop_others_on_failure(processes):
@@ -136,6 +139,14 @@ def check_trainable(manifest: Manifest) -> None:
             f"There is only one class ({manifest.classes[0]}).",
             "Recognition needs at least two.",
         )
+
+
+def _try_files(manifest: Manifest, size: int) -> None:
+    """Refuse images that cannot be read now, where training would come to them hours later."""
+    tried = manifest.skipped is not None or fits_in_memory(len(manifest.table), size)
+    if manifest.items is None and not tried:
+        with console.progress("trying images") as progress:
+            check_readable(manifest, progress=progress)
 
 
 def _open_all(manifest: Manifest, config: RunConfig, device: torch.device) -> dict[str, Images]:

@@ -95,7 +95,7 @@ def test_a_missing_class_folder_is_named(tmp_path, toy_size):
     root = tree(tmp_path / "ilsvrc")
     for file in (root / "val" / WNIDS[1]).iterdir():
         file.unlink()
-    with pytest.raises(UserError, match=f"1 class missing in val/: {WNIDS[1]}"):
+    with pytest.raises(UserError, match=f"1 class missing in the validation images: {WNIDS[1]}"):
         made(tmp_path, root=root)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from oltr.data.curate.imagenet_lt import class_of
-from oltr.data.curate.pareto import class_pools, draw, draw_pareto, same_classes
+from oltr.data.curate.pareto import _require_same_classes, class_pools, draw, draw_pareto
 from oltr.data.longtail import pareto_counts
 from oltr.errors import UserError
 
@@ -52,7 +52,7 @@ def test_too_few_images_are_counted_and_named():
 
 
 def test_training_and_test_must_show_the_same_classes():
-    with pytest.raises(UserError, match="1 class missing in val/: b"):
-        same_classes({"a", "b"}, {"a"}, "train/", "val/")
-    with pytest.raises(UserError, match="1 class missing in train/: b"):
-        same_classes({"a"}, {"a", "b"}, "train/", "val/")
+    with pytest.raises(UserError, match="1 class missing in the validation images: b"):
+        _require_same_classes({"a", "b"}, {"a"})
+    with pytest.raises(UserError, match="1 class missing in the training images: b"):
+        _require_same_classes({"a"}, {"a", "b"})

@@ -1,4 +1,4 @@
-"""What every curated benchmark takes and gives, and the table of their names."""
+"""Options and result of curating a benchmark, and the registry of benchmarks."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from oltr.console import Progress
 from oltr.data.manifest import Manifest
 from oltr.data.pack import check_size
 from oltr.errors import UserError
 from oltr.registry import Registry
-
-Progress = Callable[[int, int], None]  # done, total
 
 
 @dataclass(frozen=True)
@@ -60,10 +59,10 @@ class Curated:
     name: str
     manifest: Manifest
     source: str  # where the images come from
-    recipe: tuple[str, ...]  # how they were chosen, a sentence each
+    recipe: tuple[str, ...]  # how they were chosen, in sentences
     seed: int | None = None  # None where nothing is drawn at random
     published: Mapping[str, Any] = field(default_factory=dict)  # known facts, in the shape of `stats`
-    remarks: tuple[str, ...] = ()  # what to know when comparing with the published facts
+    remarks: tuple[str, ...] = ()  # on the comparison with the published facts
     pictures: Mapping[str, np.ndarray] = field(default_factory=dict)  # path in the out folder -> H × W × 3
     pack_size: int = 256  # pixels a side of a pack, unless asked otherwise
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from oltr.data.folders import find_images
+from oltr.data.scan import find_images
 from oltr.data.validate import natural_order
 from oltr.errors import UserError
 from oltr.wording import count, first_few

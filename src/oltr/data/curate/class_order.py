@@ -1,4 +1,4 @@
-"""Which class is large and which is small, where the user has an order to give."""
+"""The order of the classes by size, from a file of the user or from the images."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from oltr.data.folders import IMAGE_SUFFIXES
 from oltr.data.lists import list_lines
+from oltr.data.scan import IMAGE_SUFFIXES
 from oltr.errors import UserError
 from oltr.wording import count, first_few
 

@@ -1,16 +1,18 @@
-"""The images there are below a root: found by walking through it, or read from an index of paths."""
+"""The image paths below a root, from a scan of the folder or from an index file."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-from oltr.data.curate.benchmark import CurateOptions, Progress
-from oltr.data.folders import IMAGE_SUFFIXES, find_images, loose_images, subfolders
+from oltr.console import Progress
+from oltr.data.curate.benchmark import CurateOptions
+from oltr.data.lists import list_lines
+from oltr.data.scan import IMAGE_SUFFIXES, Scan
 from oltr.errors import UserError
 from oltr.wording import count, first_few
 
-AT_A_TIME = 50_000  # lines of an index between two signs of progress
+AT_A_TIME = 50_000  # lines of an index between two updates of the progress bar
 
 
 def image_paths(options: CurateOptions, name: str, wanted: str, tops: tuple[str, ...] = ()) -> list[str]:
@@ -68,23 +70,19 @@ def existing_root(options: CurateOptions, name: str, wanted: str) -> Path:
 
 def scan(root: Path, top: str, progress: Progress | None = None) -> list[str]:
     """Sorted paths of the images below root/top, relative to root; progress counts folders."""
-    folder = root / top
-    inside = subfolders(folder)
-    found = [top + name for name in loose_images(folder)]
+    folder, look = root / top, Scan(root)
+    inside = look.subfolders(folder)
+    found = [top + name for name in look.loose_images(folder)]
     for done, name in enumerate(inside, start=1):
-        found += [f"{top}{name}/{path}" for path in find_images(folder / name)]
+        found += [f"{top}{name}/{path}" for path in look.images(folder / name)]
         if progress is not None:
             progress(done, len(inside))
     return sorted(found)
 
 
 def read_index(file: Path, root: Path | None = None, progress: Progress | None = None) -> list[str]:
-    """Sorted image paths of an index, one relative path per line; other files' lines are passed over."""
-    try:
-        lines = file.read_text(encoding="utf-8-sig").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise UserError(f"The index {file} cannot be read: {reason}.") from None
+    """Sorted image paths of an index, one relative path per line; lines that name other files are skipped."""
+    lines = [line for _, line in list_lines(file, "index")]
     prefix = "" if root is None else f"{root.expanduser().absolute()}{os.sep}"
     paths: set[str] = set()
     for start in range(0, len(lines), AT_A_TIME):
@@ -105,7 +103,7 @@ def read_index(file: Path, root: Path | None = None, progress: Progress | None =
 
 
 def _tidy(line: str, prefix: str) -> str:
-    path = line.strip()
+    path = line
     if "\\" in path:
         path = path.replace("\\", "/")
     if prefix and path.startswith(prefix):

@@ -10,8 +10,8 @@ SIZE = 32  # pixels
 
 @CURATORS.register("glyphs")
 def curate_glyphs(options: CurateOptions) -> Curated:
-    """Characters of many scripts, long-tailed and open, drawn on the spot."""
-    from oltr.data.curate.glyphs import make_glyphs  # here, so that naming the benchmarks stays quick
+    """Characters of many scripts, long-tailed and open, drawn when needed."""
+    from oltr.data.curate.glyphs import make_glyphs  # with matplotlib, which the other benchmarks do not need
 
     options.allow("glyphs", "size")
     size = SIZE if options.size is None else options.size

@@ -1,17 +1,18 @@
-"""The embedded data set: characters of many scripts, long-tailed and open, drawn on the spot."""
+"""The embedded data set: characters of many scripts, long-tailed and open, drawn when needed."""
 
 from __future__ import annotations
 
 import unicodedata
 import zlib
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
+from oltr.console import Progress
 from oltr.data.curate.glyph_drawing import DEFAULT_VARIETY, Variety, draw_glyph
 from oltr.data.longtail import pareto_counts
+from oltr.data.validate import SPLITS
 from oltr.errors import UserError
 
 # No two of these look alike in any font used, once size, position and a slight turn are ignored: of c/C,
@@ -31,9 +32,7 @@ CHARACTERS = "".join(
     )
 )
 
-SPLITS = ("train", "val", "test", "open")
 SMALLEST_SIZE = 16
-PROGRESS_EVERY = 100
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,7 @@ def make_glyphs(
     test_per_class: int = 20,
     open_per_class: int = 20,
     variety: Variety = DEFAULT_VARIETY,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> GlyphSet:
     """Draw the whole set: a long-tailed train split, balanced val and test, and classes never trained on."""
     if size < SMALLEST_SIZE:
@@ -71,14 +70,14 @@ def make_glyphs(
     for split, count in per_class.items():
         if count < 0:
             raise UserError(
-                f"{count} images per class in split {split!r} make no sense.", try_this="0 or more"
+                f"{count} images per class in split {split!r} is out of range.", try_this="0 or more"
             )
     plan = _plan(known_names, open_names, pareto_counts(known, largest, smallest, alpha), per_class)
     images = np.empty((len(plan), size, size, 3), dtype=np.uint8)
     characters = {class_name(character): character for character in CHARACTERS}
     for row, (split, name, index) in enumerate(plan):
         images[row] = draw_glyph(characters[name], size, _image_rng(seed, split, name, index), variety)
-        if progress is not None and ((row + 1) % PROGRESS_EVERY == 0 or row + 1 == len(plan)):
+        if progress is not None:
             progress(row + 1, len(plan))
     return GlyphSet(images, _table(plan))
 

@@ -1,4 +1,4 @@
-"""Which class a flat ImageNet validation image shows, from the ground truth in its many forms."""
+"""Labels of ImageNet validation images without class folders, from the ground truth in its known forms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""iNaturalist 2018, long-tailed by nature: its train and validation lists as they are."""
+"""iNaturalist 2018, which is long-tailed as it is: its training and validation lists."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from oltr.data.curate.released import place, released_table
 from oltr.data.manifest import Manifest
 from oltr.errors import UserError
 
-NAME, TREE = "inaturalist18", "iNaturalist 2018: train_val2018/Plantae/7477/*.jpg"
+NAME, FORM = "inaturalist18", "iNaturalist 2018: train_val2018/Plantae/7477/*.jpg"
 OFFICIAL = {"train": "train2018.json", "test": "val2018.json"}
 
 
@@ -30,15 +30,15 @@ def curate_inaturalist18(options: CurateOptions) -> Curated:
             try_this="--lists with the folder of train2018.json, val2018.json, or of *_train.txt, *_val.txt",
         )
     folder = options.lists.expanduser()
-    told: tuple[str, ...] = ()
+    class_notes: tuple[str, ...] = ()
     if (folder / OFFICIAL["train"]).is_file():
         table = pd.concat([_official(folder / file, split) for split, file in OFFICIAL.items()])
         table = table.reset_index(drop=True)
     else:
-        table, told = released_table(options, class_of)
+        table, class_notes = released_table(options, class_of)
         table.loc[table["split"] == "val", "split"] = "test"
     lists_open = bool((table["split"] == "open").any())
-    table, root, notes = place(table, options if lists_open else replace(options, open_root=None), NAME, TREE)
+    table, root, notes = place(table, options if lists_open else replace(options, open_root=None), NAME, FORM)
     recipe = [f"The lists in {options.lists}: training as it is, validation as test."]
     if options.open_root is not None and not lists_open:
         opened = read_open_folder(options.open_root.expanduser(), set(table["label"]))
@@ -46,7 +46,7 @@ def curate_inaturalist18(options: CurateOptions) -> Curated:
         recipe.append(opened.sentence)
     return Curated(
         name=NAME,
-        manifest=Manifest.build(table, root, (*told, *notes)),
+        manifest=Manifest.build(table, root, (*class_notes, *notes)),
         source=f"iNaturalist 2018, {options.root or options.index}",
         recipe=tuple(recipe),
         published=INATURALIST18.facts,

@@ -1,4 +1,4 @@
-"""MS1M-LT: faces drawn from MS1M-ArcFace, the more of an identity the more there are of it."""
+"""MS1M-LT: a subset of MS1M-ArcFace in which large identities keep a larger share of their images."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def _from_records(file: Path, options: CurateOptions) -> Faces:
 
 
 def _from_folders(options: CurateOptions) -> Faces:
-    """Images named by the folder they lie in, seen from the root."""
+    """Images labelled with their folder, relative to the root."""
     paths = image_paths(options, NAME, WANTED)
     loose = [path for path in paths if "/" not in path]
     paths = [path for path in paths if "/" in path]
@@ -114,8 +114,8 @@ def _from_folders(options: CurateOptions) -> Faces:
 
 
 def _expected(file: Path | None, identities: int) -> tuple[str, ...]:
-    """A remark where the file `property` tells of another number of identities."""
-    told = None if file is None else read_property(file)
-    if told in (None, identities):
+    """A remark where the file `property` gives another number of identities."""
+    expected = None if file is None else read_property(file)
+    if expected in (None, identities):
         return ()
-    return (f"The file property tells of {told:,} identities, {file} has {identities:,}.",)
+    return (f"The file property gives {expected:,} identities, {file} has {identities:,}.",)

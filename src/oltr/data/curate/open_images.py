@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 
 from oltr.data.curate.cifar_files import CIFAR10, CIFAR100, Cifar, find_official, read_official
-from oltr.data.folders import SPLIT_FOLDERS, find_images, subfolders
+from oltr.data.folders import SPLIT_FOLDERS
+from oltr.data.scan import Scan, find_images
 from oltr.data.validate import UNNAMED, natural_order
 from oltr.errors import UserError
 from oltr.wording import count, first_few
@@ -36,7 +37,7 @@ def open_table(folder: Path) -> pd.DataFrame:
 def read_open_folder(folder: Path, known: Collection[str]) -> OpenImages:
     """The images of a folder, its test images alone where it has `train` and `test`; no known class."""
     _require_folder(folder)
-    inside = {name.lower(): name for name in subfolders(folder)}
+    inside = {name.lower(): name for name in Scan(folder).subfolders(folder)}
     if "train" in inside and "test" in inside:
         test = folder / inside["test"]
         table = _rows(test, (NO_CLASS,))  # below test/, a folder `train` holds pictures of trains

@@ -10,8 +10,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from oltr.data.curate.benchmark import Curated, CurateOptions
 from oltr.data.curate.class_order import largest_first, read_order
+from oltr.data.curate.files import image_paths, training_images
+from oltr.data.curate.open_images import OpenImages
+from oltr.data.curate.published import Published
 from oltr.data.longtail import pareto_counts
+from oltr.data.manifest import Manifest
 from oltr.errors import UserError
 from oltr.wording import Caution, count, first_few
 
@@ -19,8 +24,60 @@ SMALLEST, ALPHA, VAL_PER_CLASS = 5, 6.0, 20
 
 
 @dataclass(frozen=True)
+class Tree:
+    """The folders of an original set of images, and the benchmark that is made from it."""
+
+    name: str  # of the benchmark
+    title: str  # of the original
+    form: str  # what the root should hold, in words
+    train: tuple[str, ...]  # top folders of training images
+    val: tuple[str, ...]  # of validation images, which are the benchmark's test images
+    largest: int  # training images of the largest class
+    published: Published
+    class_of: Callable[[str], str]  # path of a training image → class
+    labels: Callable[[list[str], list[str], Path], dict[str, str]]  # val images, classes, root → labels
+    open_images: Callable[[Path, set[str]], OpenImages]  # folder, known classes
+
+
+def curate_tree(
+    options: CurateOptions, tree: Tree, order: Path | None, notes: tuple[str, ...], remarks: tuple[str, ...]
+) -> Curated:
+    """Pareto(α = 6) class sizes, 20 images of each class for validation, the official val images as test."""
+    options.allow(tree.name, "root", "index", "order", "open_root", "size")
+    paths, root = image_paths(options, tree.name, tree.form, (*tree.train, *tree.val)), options.image_root
+    images = training_images(paths, tree.train, tree.val)
+    drawn = draw_pareto(images, tree.class_of, tree.largest, order, options.seed)
+    classes = sorted(set(drawn.table["label"]))
+    test = [path for path in paths if path.split("/")[0] in tree.val]
+    labels = tree.labels(test, classes, root)
+    if test:
+        _require_same_classes(set(classes), set(labels.values()))
+    rows = {"path": test, "label": [labels[path] for path in test], "split": "test"}
+    parts = [drawn.table, pd.DataFrame(rows)]
+    tested = "the official validation set" if test else "none, there were no val images"
+    recipe = [*drawn.recipe, f"Test: {tested}."]
+    if options.open_root is not None:
+        opened = tree.open_images(options.open_root.expanduser(), set(classes))
+        parts.append(opened.table)
+        recipe.append(opened.sentence)
+    if len(classes) != (expected := tree.published.facts["classes"]):
+        text = f"{tree.title} has {expected:,} classes; here are {len(classes):,}."
+        notes = (*notes, Caution(text))
+    return Curated(
+        name=tree.name,
+        manifest=Manifest.build(pd.concat(parts, ignore_index=True), root, (*drawn.notes, *notes)),
+        source=f"{tree.title}, {options.root or options.index}",
+        recipe=tuple(recipe),
+        seed=options.seed,
+        published=tree.published.facts,
+        remarks=remarks,
+        pack_size=options.size or 256,
+    )
+
+
+@dataclass(frozen=True)
 class Drawn:
-    """Rows of train and val, what was done in words, and what is worth saying on screen."""
+    """Rows of train and val, how they were drawn, in sentences, and messages for the user."""
 
     table: pd.DataFrame
     recipe: tuple[str, ...]
@@ -95,14 +152,14 @@ def draw(
     if short:
         text = f"Fewer than {val_per_class} unused images for validation in {count(len(short), 'class')}"
         notes = (Caution(f"{text}: {first_few(short)}."),)
-    return np.concatenate(train), np.concatenate(val), notes
+    none = np.empty(0, dtype=np.int64)
+    return np.concatenate([none, *train]), np.concatenate([none, *val]), notes
 
 
-def same_classes(one: set[str], other: set[str], here: str, there: str) -> None:
-    """Refuse two sets of classes, of training and of test images, that differ."""
-    for has, lacks, where in ((one, other, there), (other, one, here)):
+def _require_same_classes(train: set[str], val: set[str]) -> None:
+    for has, lacks, where in ((train, val, "validation"), (val, train, "training")):
         if lacking := sorted(has - lacks):
             raise UserError(
-                f"{count(len(lacking), 'class')} missing in {where}: {first_few(lacking)}.",
-                f"{here} and {there} must show the same classes.",
+                f"{count(len(lacking), 'class')} missing in the {where} images: {first_few(lacking)}.",
+                "Training and validation images must show the same classes.",
             )

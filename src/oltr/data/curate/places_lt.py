@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pandas as pd
-
 from oltr.data.curate.benchmark import CURATORS, Curated, CurateOptions
-from oltr.data.curate.files import image_paths, training_images
 from oltr.data.curate.open_images import read_open_folder
-from oltr.data.curate.pareto import draw_pareto, same_classes
+from oltr.data.curate.pareto import Tree, curate_tree
 from oltr.data.curate.published import PLACES_LT_LISTS, PLACES_LT_PAPER
 from oltr.data.curate.released import curate_lists
 from oltr.data.lists import list_rows
-from oltr.data.manifest import Manifest
 from oltr.errors import UserError
 from oltr.wording import Caution
 
 NAME = "places-lt"
-TREE = "Places365-standard: data_256/a/airfield/*.jpg, val_256/*.jpg, places365_val.txt"
-CLASSES, LARGEST = 365, 4980
+FORM = "Places365-standard: data_256/a/airfield/*.jpg, val_256/*.jpg, places365_val.txt"
+LARGEST = 4980  # training images of a class
 TRAIN_TOPS = ("data_256", "data_256_standard", "data_large", "data_large_standard", "train")
 VAL_TOPS = ("val_256", "val_large", "val")
 CHALLENGE, VAL_LIST, CATEGORIES = (
@@ -35,37 +31,23 @@ def curate_places_lt(options: CurateOptions) -> Curated:
     """With lists those; else Pareto(α = 6) from 4980 to 5, 20 for validation, official val as test."""
     if options.lists is not None:
         source = "Places365-standard and Places-Extra69"
-        return curate_lists(options, NAME, source, TREE, PLACES_LT_LISTS, class_of, _other_tops)
-    options.allow(NAME, "root", "index", "order", "open_root", "size")
-    paths = image_paths(options, NAME, TREE, (*TRAIN_TOPS, *VAL_TOPS))
-    root = options.image_root
-    images = [path for path in paths if path.split("/")[0] in VAL_TOPS]
-    order = options.order or _beside(root, CHALLENGE)
-    drawn = draw_pareto(training_images(paths, TRAIN_TOPS, VAL_TOPS), class_of, LARGEST, order, options.seed)
-    classes = sorted(set(drawn.table["label"]))
-    test = _test_rows(images, classes, root)
-    parts, notes = [drawn.table, test], drawn.notes
-    tested = "the official validation set" if len(test) else "none, there were no val images"
-    recipe = [*drawn.recipe, f"Test: {tested}."]
-    if options.open_root is not None:
-        opened = read_open_folder(options.open_root.expanduser(), set(classes))
-        parts.append(opened.table)
-        recipe.append(opened.sentence)
-    if order is None:
-        text = f"The paper orders classes by their size in Places365-challenge: --order {CHALLENGE} does so."
-        notes = (*notes, Caution(text))
-    if len(classes) != CLASSES:
-        notes = (*notes, Caution(f"Places365 has {CLASSES} classes; here are {len(classes):,}."))
-    return Curated(
+        return curate_lists(options, NAME, source, FORM, PLACES_LT_LISTS, class_of, _other_tops)
+    order = options.order or _beside(options.image_root, CHALLENGE)
+    text = f"The paper orders classes by their size in Places365-challenge: --order {CHALLENGE} does so."
+    notes = () if order is not None else (Caution(text),)
+    tree = Tree(
         name=NAME,
-        manifest=Manifest.build(pd.concat(parts, ignore_index=True), root, notes),
-        source=f"Places365-standard, {options.root or options.index}",
-        recipe=tuple(recipe),
-        seed=options.seed,
-        published=PLACES_LT_PAPER.facts,
-        remarks=PLACES_LT_PAPER.remarks,
-        pack_size=options.size or 256,
+        title="Places365-standard",
+        form=FORM,
+        train=TRAIN_TOPS,
+        val=VAL_TOPS,
+        largest=LARGEST,
+        published=PLACES_LT_PAPER,
+        class_of=class_of,
+        labels=_val_labels,
+        open_images=read_open_folder,
     )
+    return curate_tree(options, tree, order, notes, PLACES_LT_PAPER.remarks)
 
 
 def class_of(path: str) -> str:
@@ -84,16 +66,14 @@ def _other_tops(path: str) -> tuple[str, ...]:
     return tuple(f"{other}/{rest}" for other in tops if other != top)
 
 
-def _test_rows(images: list[str], classes: list[str], root: Path) -> pd.DataFrame:
+def _val_labels(images: list[str], classes: list[str], root: Path) -> dict[str, str]:
     labels = {image: class_of(image) for image in images}
     if flat := [image for image, label in labels.items() if not label]:
         by_name = _official_val(root)
         labels |= {image: by_name.get(Path(image).name, "") for image in flat}
         if unlisted := sum(not label for label in labels.values()):
             raise UserError(f"{VAL_LIST} in {root} lacks {unlisted:,} of the validation images.")
-    if images:
-        same_classes(set(classes), set(labels.values()), "training", "validation")
-    return pd.DataFrame({"path": images, "label": [labels[image] for image in images], "split": "test"})
+    return labels
 
 
 def _official_val(root: Path) -> dict[str, str]:

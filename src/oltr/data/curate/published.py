@@ -1,4 +1,4 @@
-"""What is known of the published benchmarks, in the shape of `stats`, to stand beside ours."""
+"""Published numbers of the benchmarks, in the form of `stats`, for comparison."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Published:
-    """A set's known facts and what must be said of them."""
+    """Published numbers of a set, and remarks on them."""
 
     title: str
     facts: Mapping[str, Any]

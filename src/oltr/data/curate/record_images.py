@@ -1,4 +1,4 @@
-"""Every image of a record file and whom it shows, found through the index beside the file."""
+"""The images of a record file and their identities, found through the index beside the file."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from oltr.data.curate.benchmark import Progress
-from oltr.data.records import BrokenRecord, Glance, RecordFile
+from oltr.console import Progress
+from oltr.data.records import BrokenRecord, RecordFile, RecordInfo
 from oltr.errors import UserError
 
 EXACT = 2**24  # keys and identities are written as float32, which rounds whole numbers above this
@@ -23,7 +23,7 @@ class ImageRecords(NamedTuple):
     """The images of a record file by identity, then by place."""
 
     offsets: np.ndarray  # n, the byte that each one's record begins at
-    identities: np.ndarray  # n, whom each one shows
+    identities: np.ndarray  # n
 
 
 def image_records(file: Path, progress: Progress | None = None) -> ImageRecords:
@@ -37,10 +37,10 @@ def image_records(file: Path, progress: Progress | None = None) -> ImageRecords:
             _check_end(records, index, int(offsets.max()))
             if keys[0] == 0:
                 head = records.read(int(offsets[0]))
-                # Record 0 of InsightFace's files is no image: it tells the keys of the identities' records.
+                # Record 0 of InsightFace's files is no image: it has the keys of the identities' records.
                 if not head.image and len(head.labels) > 1 and head.labels[1] <= EXACT:
                     return _by_ranges(records, keys, offsets, progress)
-            listed = (records.glance(offset) for offset in np.sort(offsets).tolist())
+            listed = (records.info(offset) for offset in np.sort(offsets).tolist())
             return _by_own_labels(records, listed, progress)
     except OSError as error:
         raise UserError(f"{file} cannot be read: {error.strerror}.") from None
@@ -71,7 +71,7 @@ def read_offsets(index: Path, size: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def read_property(file: Path) -> int | None:
-    """How many identities the file `property` beside a record file tells of (`85742,112,112`), if any."""
+    """The number of identities in the file `property` beside a record file (`85742,112,112`), if any."""
     try:
         found = re.match(r"\s*([0-9]+)\s*,", (file.parent / "property").read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError):
@@ -79,15 +79,17 @@ def read_property(file: Path) -> int | None:
     return int(found[1]) if found else None
 
 
-def _by_own_labels(records: RecordFile, glances: Iterator[Glance], progress: Progress | None) -> ImageRecords:
-    """Images that each tell their identity; progress counts bytes."""
+def _by_own_labels(
+    records: RecordFile, infos: Iterator[RecordInfo], progress: Progress | None
+) -> ImageRecords:
+    """Images that are each labelled with their identity; progress counts bytes."""
     offsets, identities = array("q"), array("q")
-    for done, glance in enumerate(glances, start=1):
-        if glance.has_image:
-            offsets.append(glance.offset)
-            identities.append(_identity(records, glance))
-        if progress is not None and (done % 4096 == 0 or glance.end == records.size):
-            progress(glance.end, records.size)
+    for info in infos:
+        if info.has_image:
+            offsets.append(info.offset)
+            identities.append(_identity(records, info))
+        if progress is not None:
+            progress(info.end, records.size)
     return _in_order(np.array(offsets, dtype=np.int64), np.array(identities, dtype=np.int64))
 
 
@@ -106,8 +108,8 @@ def _by_ranges(
     found = _offsets_of(records, keys, offsets, images)
     identities = np.empty(len(ranges), dtype=np.int64)
     for row, offset in enumerate(found[first_rows].tolist()):
-        identities[row] = _identity(records, records.glance(offset))
-        if progress is not None and ((row + 1) % 256 == 0 or row + 1 == len(ranges)):
+        identities[row] = _identity(records, records.info(offset))
+        if progress is not None:
             progress(row + 1, len(ranges))
     return _in_order(found, np.repeat(identities, sizes))
 
@@ -117,10 +119,10 @@ def _in_order(offsets: np.ndarray, identities: np.ndarray) -> ImageRecords:
     return ImageRecords(offsets[order], identities[order])
 
 
-def _identity(records: RecordFile, glance: Glance) -> int:
-    if not glance.label.is_integer() or not 0 <= glance.label <= EXACT:
-        raise BrokenRecord(records.path, glance.offset, f"its label {glance.label} is no identity")
-    return int(glance.label)
+def _identity(records: RecordFile, info: RecordInfo) -> int:
+    if not info.label.is_integer() or not 0 <= info.label <= EXACT:
+        raise BrokenRecord(records.path, info.offset, f"its label {info.label} is no identity")
+    return int(info.label)
 
 
 def _range(records: RecordFile, offset: int, limit: int) -> tuple[int, int]:
@@ -139,7 +141,7 @@ def _range(records: RecordFile, offset: int, limit: int) -> tuple[int, int]:
 
 
 def _check_apart(records: RecordFile, ranges: np.ndarray) -> None:
-    """No image may show two people; the ranges (n, 2) are in rising order."""
+    """Refuse an image of two identities; the ranges (n, 2) are in rising order."""
     if (shared := np.flatnonzero(ranges[1:, 0] < ranges[:-1, 1])).size:
         key = ranges[shared[0] + 1, 0]
         raise UserError(f"Two identities of {records.path} share the image with the key {key}.")
@@ -159,7 +161,7 @@ def _offsets_of(records: RecordFile, keys: np.ndarray, offsets: np.ndarray, want
 
 
 def _check_end(records: RecordFile, index: Path, last: int) -> None:
-    """Find a cut-off copy at once: the last record must be whole and end with the file."""
+    """Refuse a truncated file: the last record must be whole and end with the file."""
     end = records.read(last).end
     if end != records.size:
         raise UserError(

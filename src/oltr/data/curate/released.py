@@ -16,8 +16,6 @@ from oltr.data.validate import SPLITS, UNNAMED
 from oltr.errors import UserError
 from oltr.wording import Caution, count, first_few
 
-PROGRESS_EVERY = 1000
-
 
 def curate_lists(
     options: CurateOptions,
@@ -30,11 +28,11 @@ def curate_lists(
 ) -> Curated:
     """Exactly the listed images; see `released_table` and `place` for the two functions."""
     options.allow(name, "root", "lists", "index", "open_root", "size")
-    listed, told = released_table(options, class_of)
+    listed, class_notes = released_table(options, class_of)
     table, root, notes = place(listed, options, name, wanted, elsewhere)
     return Curated(
         name=name,
-        manifest=Manifest.build(table, root, (*told, *notes)),
+        manifest=Manifest.build(table, root, (*class_notes, *notes)),
         source=f"{source}, {options.root or options.index}",
         recipe=(f"Exactly the lists in {options.lists}.",),
         published=published.facts,
@@ -102,7 +100,7 @@ def place(
     """The table with paths that lead to files, the image root, and notes.
 
     Open images start at `open_root` where it is given. Listed files must be there; with an index, which
-    stands for the files, those that it does not name are only told. `elsewhere` gives the other places
+    stands for the files, those that it does not name are only noted. `elsewhere` gives the other places
     where a listed file may lie.
     """
     if table.empty:
@@ -145,7 +143,7 @@ def _existing(
             absent.append(path)
         else:
             found.append(place)
-        if options.progress is not None and (done % PROGRESS_EVERY == 0 or done == len(paths)):
+        if options.progress is not None:
             options.progress(done, len(paths))
     if absent:
         raise UserError(

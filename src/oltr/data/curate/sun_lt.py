@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from pathlib import Path
 
 import numpy as np
@@ -10,15 +9,15 @@ import pandas as pd
 
 from oltr.data.curate.benchmark import CURATORS, Curated, CurateOptions
 from oltr.data.curate.files import image_paths
+from oltr.data.curate.pareto import draw
 from oltr.data.curate.published import SUN_LT
 from oltr.data.curate.released import listed_files, place
-from oltr.data.folders import IMAGE_SUFFIXES
 from oltr.data.lists import list_lines
 from oltr.data.manifest import Manifest
+from oltr.data.scan import IMAGE_SUFFIXES
 from oltr.errors import UserError
-from oltr.wording import Caution, count, first_few
 
-NAME, TREE = "sun-lt", "SUN-397: a/abbey/sun_*.jpg"
+NAME, FORM = "sun-lt", "SUN-397: a/abbey/sun_*.jpg"
 VAL_PER_CLASS = 5
 
 
@@ -35,10 +34,10 @@ def curate_sun_lt(options: CurateOptions) -> Curated:
     rows = [(path, class_of(path), split) for split, file in lists.items() for path in listed_paths(file)]
     table = pd.DataFrame(rows, columns=["path", "label", "split"])
     table.loc[table["split"] == "open", "label"] = ""
-    table, root, notes = place(table, options, NAME, TREE)
+    table, root, notes = place(table, options, NAME, FORM)
     recipe = [f"Training and test: the lists in {options.lists}."]
     if "val" not in lists:
-        unused = sorted(set(image_paths(options, NAME, TREE)) - set(table["path"]))
+        unused = sorted(set(image_paths(options, NAME, FORM)) - set(table["path"]))
         val, short = _validation(unused, sorted(set(table["label"]) - {""}), options.seed)
         table, notes = pd.concat([table, val], ignore_index=True), (*notes, *short)
         recipe.append(f"Validation: {VAL_PER_CLASS} images of each class that are in no list, by the seed.")
@@ -72,17 +71,11 @@ def listed_paths(file: Path) -> list[str]:
 
 
 def _validation(unused: list[str], classes: list[str], seed: int) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    pools: dict[str, list[str]] = {name: [] for name in classes}
-    for path in unused:
-        if (name := class_of(path)) in pools:
-            pools[name].append(path)
-    rows: list[tuple[str, str, str]] = []
-    short = []
-    for name, paths in pools.items():
-        order = np.random.default_rng([seed, zlib.crc32(name.encode())]).permutation(len(paths))
-        rows += [(paths[position], name, "val") for position in np.sort(order[:VAL_PER_CLASS])]
-        if len(paths) < VAL_PER_CLASS:
-            short.append(f"{name} ({len(paths)})")
-    text = f"Fewer than {VAL_PER_CLASS} unused images for validation in {count(len(short), 'class')}"
-    notes = (Caution(f"{text}: {first_few(short)}."),) if short else ()
+    numbers: dict[str, list[int]] = {name: [] for name in classes}
+    for number, path in enumerate(unused):
+        if (name := class_of(path)) in numbers:
+            numbers[name].append(number)
+    pools = {name: np.array(own, dtype=np.int64) for name, own in numbers.items()}
+    _, chosen, notes = draw(pools, classes, np.zeros(len(classes), dtype=int), VAL_PER_CLASS, seed)
+    rows = [(unused[number], class_of(unused[number]), "val") for number in chosen]
     return pd.DataFrame(rows, columns=["path", "label", "split"]), notes

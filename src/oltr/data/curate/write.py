@@ -11,9 +11,11 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from oltr.console import Progress
 from oltr.data.curate.benchmark import Curated
 from oltr.data.curate.card import card_mark, card_text
 from oltr.errors import UserError
+from oltr.files import check_writable
 from oltr.wording import first_few
 
 FIGURE = "classes.png"
@@ -22,8 +24,9 @@ WRITTEN = ("card.md", FIGURE, "manifest.csv", "images")  # all that a curated fo
 
 
 def check_out(out: Path, name: str) -> None:
-    """Refuse to write over anything but nothing or an earlier curation of the same name."""
+    """Refuse a folder that is not empty, unless it holds an earlier curation of the same name."""
     out = out.expanduser()
+    check_writable(out)
     if not out.exists():
         return
     if not out.is_dir():
@@ -33,16 +36,16 @@ def check_out(out: Path, name: str) -> None:
         return
     card = out / "card.md"
     first_line = card.read_text(encoding="utf-8", errors="replace").split("\n")[0] if card.is_file() else ""
-    strangers = [entry for entry in present if entry not in WRITTEN]
-    if first_line != card_mark(name) or strangers:
-        holds = f"It holds {first_few(strangers or present)}."
+    others = [entry for entry in present if entry not in WRITTEN]
+    if first_line != card_mark(name) or others:
+        holds = f"It holds {first_few(others or present)}."
         raise UserError(f"The folder {out} is not empty.", holds, "a new folder, or remove what is in it")
 
 
 def write_curation(
     curated: Curated,
     out: Path,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
     draw: Draw | None = None,
 ) -> None:
     """Write manifest.csv, card.md, the pictures and, with `draw`, a figure of the class sizes.
@@ -73,7 +76,7 @@ def write_curation(
 
 
 def _swap(building: Path, out: Path) -> None:
-    """New contents for a folder that stays itself: it may be where the user's shell is."""
+    """Replace what a folder holds, but not the folder: a shell may be in it."""
     earlier = building.with_suffix(".old")
     earlier.mkdir()
     try:
@@ -91,7 +94,7 @@ def _swap(building: Path, out: Path) -> None:
     shutil.rmtree(earlier, ignore_errors=True)
 
 
-def _write_pictures(curated: Curated, folder: Path, progress: Callable[[int, int], None] | None) -> None:
+def _write_pictures(curated: Curated, folder: Path, progress: Progress | None) -> None:
     for parent in {(folder / path).parent for path in curated.pictures}:
         parent.mkdir(parents=True, exist_ok=True)
 
@@ -100,5 +103,5 @@ def _write_pictures(curated: Curated, folder: Path, progress: Callable[[int, int
 
     with ThreadPoolExecutor() as threads:
         for done, _ in enumerate(threads.map(save, curated.pictures), start=1):
-            if progress is not None and (done % 100 == 0 or done == len(curated.pictures)):
+            if progress is not None:
                 progress(done, len(curated.pictures))

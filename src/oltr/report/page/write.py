@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import tempfile
 import time
 from collections.abc import Sequence
 from itertools import accumulate
@@ -13,10 +12,9 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from oltr import __version__
-from oltr.errors import UserError
 from oltr.figures.choose_runs import baseline
 from oltr.figures.figure import all_figures
-from oltr.files import atomic_write
+from oltr.files import atomic_write, check_writable
 from oltr.report.page.classes import class_lines, most_confused
 from oltr.report.page.pictures import Picture, draw_pictures
 from oltr.report.page.repeat import origin
@@ -34,9 +32,9 @@ def write_page(paths: Sequence[Path], out: Path, figures: Path | None = None) ->
 
     With `figures` every picture is also written there, as SVG and as PNG.
     """
-    check_writable(out.parent, out)
+    check_writable(out)
     if figures is not None:
-        check_writable(figures, figures)
+        check_writable(figures)
     runs = measured_runs(paths)
     pictures = draw_pictures([each.run for each in runs], figures)
     text = page(runs, pictures, report_command(paths, out, figures))
@@ -98,18 +96,3 @@ def _eyebrow(runs: Sequence[MeasuredRun]) -> str:
         sizes = [f"{size} ({', '.join(names)})" for size, names in tested.items()]
     names = ", ".join(run.name for run in runs)
     return f"{names} · {count(runs[0].report.num_classes, 'class')} · {'; '.join(sizes)}"
-
-
-def check_writable(folder: Path, what: Path) -> None:
-    """Refuse a folder, there already or still to be made, in which `what` cannot be written."""
-    there = folder
-    try:
-        there = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
-        with tempfile.TemporaryFile(dir=there):
-            pass
-    except OSError as problem:
-        raise UserError(
-            f"{what} cannot be written: {problem.strerror or problem}.",
-            f"{there} takes no files.",
-            "another folder",
-        ) from None
