@@ -156,11 +156,9 @@ def _probabilities(report: Report) -> str:
     top5 = "" if closed.top5 is None else f"Top-5: {_percent(closed.top5)}. "
     words = f"{top5}Of all test images {_percent(closed.micro)} % are right. Calibration error"
     if found.temperature is None:
-        return f"{words} {_percent(found.ece)} %, not mended, for there are no validation images."
-    error = (
-        f"{_percent(found.ece)} %, {_percent(found.calibrated_ece)} % at temperature {found.temperature:.3g}"
-    )
-    return f"{words} {error}."
+        return f"{words} {_percent(found.ece)} % (not calibrated: no validation images)."
+    after = f"{_percent(found.calibrated_ece)} % after temperature {found.temperature:.3g}"
+    return f"{words} {_percent(found.ece)} % ({after})."
 
 
 def _untested_notes(reports: Mapping[str, Report]) -> list[str]:
