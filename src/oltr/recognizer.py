@@ -104,8 +104,8 @@ class Recognizer:
         a list may mix them. `label` is the best guess for unknown images too. `unknown_score` is higher for
         more unknown images, not in the units of `threshold_` (for softmax it is 1 − probability).
         `calibrated_probability` is the probability at the temperature that suits the validation images, empty
-        without any. An image that cannot be read, or whose output is not finite, has its reason in `error` and
-        nothing in the other columns.
+        without any. An image that cannot be read, or whose output is not finite, has its reason in `error`
+        and nothing in the other columns.
         """
         return self._trained().predict(images)
 
@@ -170,8 +170,9 @@ class Recognizer:
     ) -> Recognizer:
         """A trained recogniser from a run folder, under the run's rejection rule.
 
-        `fit` trains it anew with the run's settings, in a temporary folder; the run stays as it is. `score`, `threshold` or `unknown_rate` give it another, for this object alone; `unknown_rate=None` is
-        the score's default threshold.
+        `fit` trains it anew with the run's settings, in a temporary folder; the run stays as it is. `score`,
+        `threshold` or `unknown_rate` give it another rule, for this object alone; `unknown_rate=None` is the
+        score's default threshold.
         """
         run = TrainedRun(path)
         if unknown_rate is None and threshold is None:

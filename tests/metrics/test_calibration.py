@@ -50,7 +50,7 @@ def test_scaled_logits_give_a_scaled_temperature_and_the_same_likelihood():
 
 
 def test_temperatures_stay_in_their_range():
-    logits, labels = noisy()
+    logits, _ = noisy()
     worst = logits.argmin(dim=1)  # always wrong: no temperature is hot enough
     assert fit_temperature(logits, worst) == pytest.approx(20, rel=1e-6)
     almost = logits.argmax(dim=1)

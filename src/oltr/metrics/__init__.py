@@ -1,8 +1,8 @@
 """Metrics of open long-tailed recognition, as pure functions and, for batches, as torchmetrics classes.
 
 Accuracy and F1 per class and shot group, the paper's open-set F-measures, how well a score separates known
-from unknown images, calibration, and confidence intervals. Predictions and labels are integer tensors in which
-`OPEN` (−1) is "unknown".
+from unknown images, calibration, and confidence intervals. Predictions and labels are integer tensors in
+which `OPEN` (−1) is "unknown".
 """
 
 from __future__ import annotations

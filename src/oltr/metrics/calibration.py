@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
@@ -47,6 +46,7 @@ def calibration(confidence: np.ndarray, right: np.ndarray, bins: int = 15) -> Ca
 def expected_calibration_error(probabilities: Tensor, labels: Tensor, bins: int = 15) -> float:
     """ECE = Σ_b n_b/N · |accuracy_b − confidence_b| of N×K probabilities, in bins of equal mass.
 
+    >>> import torch
     >>> sure = torch.tensor([[0.75, 0.25], [1.0, 0.0]])
     >>> expected_calibration_error(sure, torch.tensor([0, 1]), bins=1)  # 0.875 sure, half of them right
     0.375
@@ -58,6 +58,7 @@ def expected_calibration_error(probabilities: Tensor, labels: Tensor, bins: int 
 def negative_log_likelihood(logits: Tensor, labels: Tensor, temperature: float = 1.0) -> float:
     """−(1/N) Σ log softmax(z/T)_y of N×K logits and N labels, in float64.
 
+    >>> import torch
     >>> round(negative_log_likelihood(torch.zeros(3, 4), torch.tensor([0, 1, 2])), 4)  # log 4
     1.3863
     """
@@ -72,6 +73,7 @@ def fit_temperature(logits: Tensor, labels: Tensor) -> float:
     Open images (-1) are left out. 1 where the images do not tell: a single class, none, or every image named
     rightly, when the likelihood would grow for ever as T falls.
 
+    >>> import torch
     >>> logits = torch.tensor([[4.0, 0.0]] * 4)  # 98 % sure of class 0, right on three images of four
     >>> round(fit_temperature(logits, torch.tensor([0, 0, 0, 1])), 3)  # 4/T = log 3
     3.641

@@ -1,8 +1,8 @@
 """How far a number would move on other test images of the same classes: 95 % confidence intervals.
 
 Shares of single classes have Wilson's interval. Means over classes and the F-measure are bootstrapped within
-classes: the right answers among n_c images drawn again from those of class c are Binomial(n_c, accuracy_c), so
-that no image is drawn. AUROC has DeLong's variance, within classes too.
+classes: the right answers among n_c images drawn again from those of class c are Binomial(n_c, accuracy_c),
+so that no image is drawn. AUROC has DeLong's variance, within classes too.
 """
 
 from __future__ import annotations

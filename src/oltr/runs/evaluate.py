@@ -40,9 +40,9 @@ def evaluate(
     """The report of outputs on `test`, and on `open` if there are open images, under a rejection rule.
 
     `scored` has the rule's score of these images; without it the score is computed from `outputs`, which
-    suits scores that are neither fitted nor read other views. `temperature` is that of calibrated probabilities.
-    `expect` is a published row in the report's own shape: {"closed": {..}, "open": {..}, "source": ".."},
-    fractions.
+    suits scores that are neither fitted nor read other views. `temperature` divides logits for calibrated
+    probabilities. `expect` is a published row in the report's own shape: {"closed": {..}, "open": {..},
+    "source": ".."}, fractions.
     """
     _check(outputs, class_names, train_counts)
     test = outputs["test"]
@@ -57,6 +57,9 @@ def evaluate(
         open_part = Open(rule.score, rule.threshold, rule.unknown_rate, **numbers)
     within = _within(test, predictions, len(class_names))
     columns = zip(class_names, train_counts, _numbers(accuracy), _numbers(f1), within, strict=True)
+    per_class = [
+        ClassNumbers(name, int(count), right, f, spread) for name, count, right, f, spread in columns
+    ]
     return Report(
         method=method,
         backbone=backbone,
@@ -64,7 +67,7 @@ def evaluate(
         shots=Shots(**shot_sizes(train_counts, shots)),
         closed=_closed(test, predictions, accuracy, f1, groups),
         open=open_part,
-        per_class=[ClassNumbers(name, int(count), *numbers) for name, count, *numbers in columns],
+        per_class=per_class,
         calibration=_calibration(test, temperature),
         train_seconds=train_seconds,
         expect=dict(expect or {}),
@@ -102,8 +105,8 @@ def _calibration(test: Outputs, temperature: float | None) -> CalibrationNumbers
 
 def _within(test: Outputs, predictions: torch.Tensor, num_classes: int) -> list[list[float] | None]:
     """The interval of each class's accuracy; None without test images."""
-    counts = (of.tolist() for of in tally(predictions, test.labels, num_classes))
-    return [list(wilson_interval(right, images)) if images else None for right, images in zip(*counts)]
+    right, images = (of.tolist() for of in tally(predictions, test.labels, num_classes))
+    return [list(wilson_interval(r, n)) if n else None for r, n in zip(right, images, strict=True)]
 
 
 def _open_numbers(

@@ -55,7 +55,8 @@ def predict_proba(run: TrainedRun, images: Iterable[Given] | Given) -> np.ndarra
 
 
 def calibrated(run: TrainedRun, outputs: Outputs) -> torch.Tensor:
-    """softmax(z/T) with the run's temperature, 1 where it has none; N×K float64, NaN where z is not finite."""
+    """softmax(z/T) with the run's temperature, 1 where it has none; N×K float64, NaN for outputs that are not
+    finite."""
     probabilities = (outputs.logits.double() / (run.temperature or 1.0)).softmax(dim=1)
     return probabilities.masked_fill(~_finite(outputs)[:, None], torch.nan)
 

@@ -19,11 +19,7 @@ from oltr.runs.tables import Table, comparison
 
 SCHEMA = 1
 Intervals = dict[str, list[float] | None]
-
-
-def _left_out() -> Any:
-    """A value that report.json lacks, rather than having null, where there is none."""
-    return field(default=None, metadata={"left out": True})
+_LEFT_OUT = {"left out": True}  # report.json lacks it, rather than having null, where there is none
 
 
 @dataclass(frozen=True)
@@ -44,9 +40,12 @@ class Closed:
     few: float | None
     overall: float | None
     macro_f1: float | None = None
-    top5: float | None = _left_out()  # mean over classes too; None where there are no more than five
-    micro: float | None = _left_out()  # the share of images named rightly, however many each class has
-    interval: Intervals | None = _left_out()  # 95 %, of the numbers by these names
+    # By mean over classes too; none where there are no more than five.
+    top5: float | None = field(default=None, metadata=_LEFT_OUT)
+    # The share of images named rightly, however many each class has.
+    micro: float | None = field(default=None, metadata=_LEFT_OUT)
+    # 95 %, of the numbers by these names.
+    interval: Intervals | None = field(default=None, metadata=_LEFT_OUT)
 
 
 @dataclass(frozen=True)
@@ -71,8 +70,9 @@ class Open:
     detection_error: float | None = None
     detection_error_min: float | None = None
     oscr: float | None = None
-    tuned: str | None = _left_out()  # how the score's own numbers were chosen, if they were
-    interval: Intervals | None = _left_out()  # 95 %, of the numbers by these names
+    # How the score's own numbers were chosen, if they were.
+    tuned: str | None = field(default=None, metadata=_LEFT_OUT)
+    interval: Intervals | None = field(default=None, metadata=_LEFT_OUT)
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class ClassNumbers:
     train_count: int
     accuracy: float | None
     f1: float | None
-    interval: list[float] | None = _left_out()  # 95 %, of the accuracy
+    interval: list[float] | None = field(default=None, metadata=_LEFT_OUT)  # 95 %, of the accuracy
 
 
 @dataclass(frozen=True, repr=False)
@@ -107,8 +107,8 @@ class Report:
     shots: Shots
     closed: Closed
     per_class: list[ClassNumbers]
-    open: Open | None = _left_out()
-    calibration: CalibrationNumbers | None = _left_out()
+    open: Open | None = field(default=None, metadata=_LEFT_OUT)
+    calibration: CalibrationNumbers | None = field(default=None, metadata=_LEFT_OUT)
     train_seconds: float | None = None
     expect: dict[str, Any] = field(default_factory=dict)
     schema: int = SCHEMA

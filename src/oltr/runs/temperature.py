@@ -1,4 +1,4 @@
-"""The temperature by which a run's logits are divided before softmax, for probabilities that can be believed."""
+"""The temperature that divides a run's logits before softmax, for probabilities that can be believed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def saved_temperature(run: TrainedRun) -> float | None:
 
 
 def suited_temperature(run: TrainedRun) -> float | None:
-    """The one that suits the run's own validation images; None without any, or where outputs are not finite."""
+    """The one that suits the run's own validation images; None without any, or with outputs not finite."""
     kept = run.own_outputs()
     if "val" not in kept or not len(kept["val"]):
         return None

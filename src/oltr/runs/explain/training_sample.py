@@ -29,7 +29,7 @@ class ActivationAverages:
     most: np.ndarray
     images: int  # that each mean is taken of
     looked_at: str  # among which images they were found
-    edges: float  # median over the means: how much of its images' edges a mean has; unrelated ones leave 1/√images
+    edges: float  # how much of its images' edges a mean keeps, median; unrelated images leave 1/√images
 
 
 @dataclass(frozen=True, eq=False)
