@@ -18,6 +18,15 @@ C = TypeVar("C")
 
 
 @dataclass(frozen=True)
+class Frame:
+    """How a picture becomes a square of pixels; a bare number in its place means stretched, bilinear."""
+
+    size: int
+    resize: str = "stretch"
+    interpolation: str = "bilinear"
+
+
+@dataclass(frozen=True)
 class DataConfig:
     """How images reach the network."""
 
@@ -31,6 +40,11 @@ class DataConfig:
     jitter: float = 0.4  # brightness, contrast and saturation each by a factor in 1 ± jitter
     mean: tuple[float, float, float] = (0.485, 0.456, 0.406)
     std: tuple[float, float, float] = (0.229, 0.224, 0.225)
+
+    @property
+    def frame(self) -> Frame:
+        """What an image file is decoded to."""
+        return Frame(self.stored_size, self.resize, self.interpolation)
 
 
 @dataclass(frozen=True)

@@ -2,31 +2,39 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 import yaml
 
-from oltr.config import RunConfig
+from oltr.config import RunConfig, plain_values
 from oltr.console import console
 from oltr.data.group_split import split_by_group
 from oltr.data.manifest import Manifest
 from oltr.data.sources import read_source
 from oltr.errors import UserError
+from oltr.registry import unknown_name
+from oltr.runs.given_images import Given
+from oltr.runs.predict import predict_proba
 from oltr.runs.report import Report
 from oltr.runs.rule import choose_rule, other_rule
 from oltr.runs.train_run import train_run
 from oltr.runs.trained_run import TrainedRun
 from oltr.training.choose import choose
-from oltr.training.configure import configure
+from oltr.training.command import settings_changed
+from oltr.training.configure import SCRATCH, configure, recipe_config
 from oltr.training.options import TrainOptions
+from oltr.wording import count, first_few
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
 
 
@@ -90,14 +98,48 @@ class Recognizer:
         with console.silent(not self.verbose):
             return (trained if source is None else trained.on(source)).measure()
 
-    def predict(self, images: Sequence[str | Path] | str | Path) -> pd.DataFrame:
-        """One row per image file: its likeliest class, unknown or not; a folder stands for all images below.
+    def predict(self, images: Iterable[Given] | Given) -> pd.DataFrame:
+        """One row per image: its likeliest class, unknown or not.
 
-        `label` is the best guess for unknown images too. `unknown_score` is higher for more unknown images,
-        not in the units of `threshold_` (for softmax it is 1 − probability). A file that cannot be read has
-        its reason in `error` and nothing in the other columns.
+        An image is a path (a folder stands for all images below), a PIL image or a uint8 array H×W×3 or H×W;
+        a list may mix them. `label` is the best guess for unknown images too. `unknown_score` is higher for
+        more unknown images, not in the units of `threshold_` (for softmax it is 1 − probability).
+        `calibrated_probability` is the probability at the temperature that suits the validation images, empty
+        without any. An image that cannot be read, or whose output is not finite, has its reason in `error`
+        and nothing in the other columns.
         """
         return self._trained().predict(images)
+
+    def predict_proba(self, images: Iterable[Given] | Given) -> np.ndarray:
+        """N×K probabilities of `classes_`, given that the image shows one of them; images as in `predict`.
+
+        They are calibrated, softmax(z/T), where the run had validation images to choose T on
+        (`run_.temperature`), and plain softmax otherwise. Rows of images without an answer are NaN.
+        """
+        return predict_proba(self._trained(), images)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The arguments it was made with, as scikit-learn's estimators give them."""
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+
+    def set_params(self, **params: Any) -> Recognizer:
+        """Change arguments by name, for the next `fit`."""
+        known = self.get_params()
+        for name in params:
+            if name not in known:
+                raise unknown_name("parameter", name, known)
+        for name, value in params.items():
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        if hasattr(self, "run_"):
+            run = self.run_
+            names = f"{count(len(run.class_names), 'class')} ({first_few(run.class_names)})"
+            return f"Recognizer: {run.method} on {run.config.backbone}, {names}. {run.rule}"
+        defaults = inspect.signature(type(self)).parameters
+        given = [f"{k}={v!r}" for k, v in self.get_params().items() if v != defaults[k].default]
+        return f"Recognizer({', '.join(given)})"
 
     def save(self, path: str | Path) -> Recognizer:
         """Keep the run at `path`, for `Recognizer.load` and the command line."""
@@ -129,8 +171,9 @@ class Recognizer:
     ) -> Recognizer:
         """A trained recogniser from a run folder, under the run's rejection rule.
 
-        `score`, `threshold` or `unknown_rate` give it another, for this object alone; `unknown_rate=None` is
-        the score's default threshold.
+        `fit` trains it anew with the run's settings, in a temporary folder; the run stays as it is. `score`,
+        `threshold` or `unknown_rate` give it another rule, for this object alone; `unknown_rate=None` is the
+        score's default threshold.
         """
         run = TrainedRun(path)
         if unknown_rate is None and threshold is None:
@@ -143,13 +186,13 @@ class Recognizer:
             config.method,
             config.backbone,
             recipe=config.recipe,
-            weights=config.weights,
+            weights=config.weights or SCRATCH,
             seed=config.seed,
             image_size=config.data.image_size,
+            changes=_changes_of(config),
             score=rule.score,
             threshold=None if rule.unknown_rate is not None else rule.threshold,
             unknown_rate=rule.unknown_rate,
-            run=path,
             verbose=verbose,
         )
         recognizer.run_ = run
@@ -221,3 +264,16 @@ class Recognizer:
 def _yaml(value: Any) -> str:
     """A Python value as the YAML that --set reads."""
     return yaml.safe_dump(value, default_flow_style=True).removesuffix("...\n").strip()
+
+
+def _changes_of(config: RunConfig) -> dict[str, Any] | None:
+    """The settings in which a run differs from its recipe, but for those that `load` passes by themselves."""
+    try:
+        usual = recipe_config(config.recipe, config.method)
+    except UserError:  # e.g. a recipe file that is no longer there: `fit` will say so
+        return None
+    base, wanted = (plain_values(dataclasses.asdict(each)) for each in (usual, config))
+    for name in ("method", "recipe", "seed", "backbone", "weights", "decision"):
+        del wanted[name]
+    changes = (change.partition("=") for change in settings_changed(base, wanted))
+    return {name: yaml.safe_load(value) for name, _, value in changes} or None

@@ -50,7 +50,7 @@ class MadeUpRun(TrainedRun):
         data: str = "one",
     ):
         self.path, self.name, self.folder = Path(name), name, RunFolder(name)
-        self.facts = {"data": {"fingerprint": data}, "train_seconds": 12.0}
+        self.facts = {"data": {"fingerprint": data}, "train_seconds": 12.0, "temperature": 2.0}
         self.config = RunConfig(method=method)
         self.counts = np.array(counts)
         self.class_names = [f"class {number}" for number in range(len(counts))]

@@ -62,18 +62,18 @@ def other(pack, tmp_path_factory) -> TrainedRun:
 
 
 def test_one_image_of_each_kind(trained, pack):
-    figure = attention_overlay.draw([trained])
+    figure = attention_overlay.of_run(trained)
     assert "2×2" in figure.get_suptitle() and len(figure.axes) == 4 * 3
     names = [axes.get_xlabel() for axes in figure.axes[::4]]
     assert [name.split("\n")[1] for name in names] == ["(medium-shot)", "(few-shot)", "(open)"]
     table = open_pack(pack).manifest.rows("open")
     assert names[-1].split("\n")[0] in set(table["label"])
-    again = attention_overlay.draw([trained])
+    again = attention_overlay.of_run(trained)
     assert [axes.get_xlabel() for axes in again.axes] == [axes.get_xlabel() for axes in figure.axes]
 
 
 def test_concepts_and_averages(trained):
-    concepts, averages = infused_concepts.draw([trained]), activation_averages.draw([trained])
+    concepts, averages = infused_concepts.draw([trained]), activation_averages.of_run(trained)
     assert "24 of 32 px" in concepts.get_suptitle() and "all 64 training images" in concepts.get_suptitle()
     assert len(concepts.axes) == 4 * 3
     assert len(averages.axes) == 3 * 3 and "means of 6 images" in averages.get_suptitle()
@@ -84,13 +84,40 @@ def test_concepts_and_averages(trained):
 
 
 def test_another_kind_of_network(other):
-    attention, concepts = attention_overlay.draw([other]), infused_concepts.draw([other])
+    attention, concepts = attention_overlay.of_run(other), infused_concepts.draw([other])
     assert "2×2" in attention.get_suptitle()
     assert "settings.attention is self" in attention.axes[2].texts[0].get_text()
     assert "whole" in concepts.get_suptitle()
     neurons = [int(axes.get_title().split()[1]) for axes in concepts.axes if axes.get_title()]
     assert max(neurons) < 7
-    activation_averages.draw([other])
+    activation_averages.of_run(other)
+
+
+def test_the_page_leaves_out_what_shows_nothing(trained, monkeypatch):
+    with pytest.raises(UserError, match="2×2 positions, too few"):
+        attention_overlay.draw([trained])
+    monkeypatch.setattr(attention_overlay, "COARSEST", 2)
+    attention_overlay.draw([trained])
+    with pytest.raises(UserError, match="grey blur"):
+        activation_averages.draw([trained])  # characters anywhere in the picture
+
+
+def test_averages_of_aligned_images_keep_their_edges(trained, monkeypatch):
+    sample = run_images.kept_sample(trained)
+    random = np.random.default_rng(0)
+    face = random.integers(0, 256, (32, 32, 3))
+
+    def pictures(alike):
+        noise = random.integers(0, 256, (6, 32, 32, 3))
+        return (alike * face + (1 - alike) * noise).astype(np.uint8)
+
+    def edges(alike):
+        monkeypatch.setattr(type(sample), "pictures", lambda self, images: pictures(alike))
+        return sample.averages([0, 1]).edges
+
+    assert edges(0.0) == pytest.approx(6**-0.5, rel=0.1)
+    assert edges(1.0) == pytest.approx(1) and edges(0.7) * 6**0.5 > activation_averages.ALIGNED
+    assert edges(0.7) > edges(0.4) > edges(0.0)
 
 
 def test_what_a_run_has_not(pack, tmp_path, trained):
@@ -118,8 +145,8 @@ def test_figures_of_one_run_share_one_pass_over_its_training_images(trained, mon
         return activations(*given)
 
     monkeypatch.setattr(module, "activations", counted)
-    for figure in (method_figure, *FIGURES, infused_concepts):
-        figure.draw([run])
+    for figure in (*FIGURES, infused_concepts):
+        figure.of_run(run)
     assert len(passes) == 1
 
 

@@ -81,7 +81,7 @@ def test_two_runs_side_by_side(tmp_path, two):
     assert all(address.startswith(("data:image/", "#")) for address in seen.addresses)
     assert "http-equiv" in text and "default-src 'none'" in text
     assert seen.tags.count("script") == seen.tags.count("style") == 1 and not seen.handlers
-    assert "over first" in seen.text and "second, the best of 2 runs, reaches" in seen.text
+    assert "over first" in seen.text and "second, the best of 2 runs: right on" in seen.text
     absent = missing(pictures)
     # Nobody trained a network here; all that outputs are enough for is there.
     assert set(absent) <= {"method", "centroids", "attention", "infused", "activation"}
@@ -118,7 +118,7 @@ def test_markup_in_names_stays_text(tmp_path):
 @pytest.mark.parametrize(
     ("sizes", "absent", "words"),
     [
-        ({"unseen": 0}, {"threshold", "open-classes", "oscr"}, "not tested on unknown classes"),
+        ({"unseen": 0}, {"threshold", "open-classes", "oscr"}, "not tested on unknown ones"),
         ({"unseen": 1}, {"open-classes"}, "The open images have 1 class name"),
         ({"val": 0}, set(), "No validation images: the softmax threshold is its default, 0.1."),
         ({"val": 0, "unseen": 0}, {"threshold", "open-classes", "oscr"}, "There were no open images"),
@@ -202,7 +202,7 @@ def test_one_rule_for_verdict_table_and_commands(tmp_path, pack):
     assert "--score max-logit --threshold 2.5" in text.replace("\\\n", "").replace("    ", "")
     (measured,) = measured_runs([run])
     rejected = (measured.run.decisions.predictions == -1)[measured.run.decisions.test_images :]
-    assert f"it catches {100 * rejected.double().mean():.1f}" in text
+    assert f"notices {100 * rejected.double().mean():.0f} of 100 unknown ones" in text
 
 
 @pytest.mark.usefixtures("no_figures")
@@ -300,7 +300,7 @@ def test_runs_with_and_without_open_images(tmp_path, two):
     assert notes["calibration"] == notes["spectrum"] == ""
     seen = Seen(text).text
     assert "24 test images, 8 open images (first, second); 24 test images (other)" in seen
-    assert "second, the best of 2 runs on the same data, reaches" in seen
+    assert "second, the best of 2 runs on the same data: right on" in seen
 
 
 def test_runs_whose_open_images_have_no_names(tmp_path, two):

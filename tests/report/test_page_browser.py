@@ -117,16 +117,60 @@ def test_the_class_column_keeps_its_heading_beside_it(visit):
     page.evaluate("document.querySelector('.scroll.tall').scrollLeft = 200")
     lefts = "cells => cells.map(cell => cell.getBoundingClientRect().left)"
     heads = page.eval_on_selector_all("#class-table tr > :first-child", lefts)
-    others = page.eval_on_selector_all("#class-table tr > :nth-child(2)", lefts)
+    others = page.eval_on_selector_all("#class-table tr > :nth-child(3)", lefts)
     assert len(set(heads)) == 1 and max(others) < heads[0]  # the others have gone behind
 
 
-def test_on_a_phone_charts_scroll_and_the_distribution_is_whole(visit):
+BEYOND = "boxes => boxes.map(box => box.scrollWidth - box.clientWidth)"
+
+
+def test_on_a_phone_figures_fit_until_they_are_enlarged(visit):
     page = visit(390)
-    beyond = "box => box.scrollWidth - box.clientWidth"
-    assert page.eval_on_selector("#figure-distribution .scroll", beyond) == 0
-    assert page.eval_on_selector("#figure-class-gain .scroll", beyond) > 50
+    page.click("#unfold")
+    assert max(page.eval_on_selector_all("figure .scroll", BEYOND)) == 0
+    page.click("#figure-class-gain .enlarge")
+    assert page.eval_on_selector_all("#figure-class-gain .scroll", BEYOND)[0] > 50
     assert page.eval_on_selector("#figure-class-gain img", "image => image.clientWidth") > 400
+    page.click("#figure-class-gain .enlarge")
+    assert page.eval_on_selector_all("#figure-class-gain .scroll", BEYOND) == [0]
+    assert not visit(1280).locator(".enlarge").first.is_visible()
+
+
+def test_figures_are_folded_until_asked_for(visit):
+    page = visit()
+    images = page.locator("details.figure img")
+    assert images.count() > 5 and not any(image.is_visible() for image in images.all())
+    page.click("#figure-confusion summary")
+    assert page.locator("#figure-confusion img").is_visible()
+    page.click("#unfold")
+    assert all(image.is_visible() for image in images.all())
+    page.click("#unfold")
+    assert not any(image.is_visible() for image in images.all())
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_first_screen_has_headline_images_and_chart(visit, width):
+    page = visit(width)
+    bottoms = {
+        what: page.eval_on_selector(what, "part => part.getBoundingClientRect().bottom")
+        for what in ("h1", ".strip", ".bars")
+    }
+    assert bottoms["h1"] < bottoms[".strip"] < bottoms[".bars"] < 900
+    assert page.locator(".bars li").count() == len(NAMES)
+    # Neither a thumbnail nor a name is cut at the side.
+    shown = page.locator(".strip li, .strip span:not(.hidden), .bars .name").all()
+    wider = "part => part.scrollWidth - part.clientWidth"
+    assert max(part.evaluate(wider) for part in shown if part.is_visible()) <= 1
+
+
+def test_on_a_phone_the_page_of_one_run_is_not_cut_anywhere(browser, written, tmp_path):
+    write_page([written.parent / "first"], tmp_path / "one.html")
+    page = browser.new_page(viewport={"width": 390, "height": 900})
+    page.goto((tmp_path / "one.html").as_uri())
+    page.click("#unfold")
+    cut = page.eval_on_selector_all(".scroll, pre, nav", BEYOND)
+    assert cut and max(cut) == 0
+    page.close()
 
 
 def background(page):

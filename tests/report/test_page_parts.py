@@ -10,9 +10,10 @@ import pytest
 from PIL import Image
 
 from oltr.data.pack import open_pack
+from oltr.metrics import wilson_interval
 from oltr.openset import RejectionRule
-from oltr.report.page import classes
-from oltr.report.page.worst import Thumbnails, worst_images
+from oltr.report.page import chart, classes
+from oltr.report.page.worst import Thumbnails, strip, worst_images
 from oltr.runs.outputs import Outputs
 from oltr.runs.trained_run import TrainedRun
 from tests.report.made_run import NAMES, made_pack, made_run
@@ -83,3 +84,35 @@ def test_of_very_many_classes_the_worst_of_the_best_run_are_shown(monkeypatch):
         "class 1",
     ]  # d has no images
     assert [line.name for line in classes.class_lines([FIRST, BEST], FIRST)] == ["class 0", "class 2"]
+
+
+def test_the_strip_takes_the_kinds_of_mistakes_in_turn(tmp_path):
+    run = made_run(
+        tmp_path / "run", made_pack(tmp_path / "data"), sure=0.5, rule=RejectionRule("softmax", 0.4)
+    )
+    groups, _ = worst_images(TrainedRun(run))
+    mistakes, unknown, taken = (group.images for group in groups)
+    assert mistakes and unknown and taken
+    shown = strip(groups, 4)
+    assert shown[:3] == [mistakes[0], unknown[0], taken[0]] and len(shown) == 4
+    assert shown[1].answer == "unknown" and shown[0].answer == shown[0].taken_for
+
+
+def test_the_chart_has_a_bar_for_each_class_from_the_most_common_on(monkeypatch):
+    found = chart.class_chart(BEST)
+    assert [bar.label for bar in found.bars] == ["class 0", "class 2", "class 1", "class 3"] and found.named
+    assert [bar.height for bar in found.bars] == [1.0, 0.5, 0.25, None]
+    assert [bar.group for bar in found.bars] == ["many", "medium", "medium", "few"]
+    low, high = wilson_interval(2, 4)
+    assert found.bars[1].within == pytest.approx((low, high))
+    assert found.bars[1].detail == (
+        f"class 2: 50\u00a0% (95 % interval {100 * low:.0f} to {100 * high:.0f}), 60 training images"
+    )
+    assert found.bars[3].detail == "class 3: no test images, 3 training images"
+    assert found.lowest == "class 1 25\u00a0%, class 2 50\u00a0%"
+    assert found.groups[0] == ("many", "1 class", "100\u00a0%") and found.groups[2][2] == "–"
+    monkeypatch.setattr(chart, "MOST", 2)
+    monkeypatch.setattr(chart, "NAMED", 3)
+    found = chart.class_chart(BEST)
+    assert [bar.height for bar in found.bars] == [0.75, 0.25] and not found.named
+    assert found.bars[1].detail == "2 classes: 25\u00a0%, 3 to 50 training images"

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
+from oltr.metrics import wilson_interval
 from oltr.openset import RejectionRule
 from oltr.report.page.runs import MeasuredRun
-from oltr.report.page.verdict import Caught, caught_by, near_chance, verdict
+from oltr.report.page.verdict import caught_by, near_chance, verdict
 from oltr.runs.outputs import Outputs
 from tests.figures.few_outputs import MadeUpRun
 
@@ -33,18 +34,20 @@ KNOWN_AS_OPEN = outputs([-1] * 4, [0, 1, 2, 3], [1, 2, 3, 4])
 
 def test_shares_by_hand():
     run = measured({"test": KNOWN, "open": UNSEEN}, unknown_rate=0.05)
-    assert caught_by(run.run) == Caught(0.5, 0.5)  # 0.5 and 1.5 of the open; 1 and 2 of the known
+    assert (caught_by(run.run).unknown, caught_by(run.run).false_alarms) == (
+        0.5,
+        0.5,
+    )  # 0.5 and 1.5 of the open; 1 and 2 of the known
     said = verdict([run])
     assert said.headline == (
-        "run reaches 75.0 % on known classes, mean over classes, and 0.0 % on few-shot ones; it catches "
-        "50.0 % of the unknown images at 50.0 % false alarms."
+        "Right on 75 of 100 known images; notices 50 of 100 unknown ones while rejecting 50 of 100 known."
     )
     assert said.more[0] == (
         "An image is unknown when its max-logit score is below 2.5, which rejects at most 5 % of known "
         "validation images."
     )
-    assert any("the tail is lost" in line for line in said.more)
-    assert {name: value for name, value, _ in said.numbers} == {
+    assert any("the tail is lost" in line for line in said.alerts)
+    assert {tile.title: tile.value for tile in said.numbers} == {
         "overall": "75.0 %", "many-shot": "100.0 %", "medium-shot": "100.0 %", "few-shot": "0.0 %",
         "unknown caught": "50.0 %", "false alarms": "50.0 %",
     }  # fmt: skip
@@ -52,7 +55,29 @@ def test_shares_by_hand():
 
 
 def tiles(said):
-    return {name: (value, note) for name, value, note in said.numbers}
+    return {tile.title: (tile.value, tile.note) for tile in said.numbers}
+
+
+def test_tiles_have_half_of_their_interval():
+    spreads = {
+        tile.title: tile.spread for tile in verdict([measured({"test": KNOWN, "open": UNSEEN})]).numbers
+    }
+    half = 50 * (wilson_interval(2, 4)[1] - wilson_interval(2, 4)[0])
+    assert spreads["unknown caught"] == spreads["false alarms"] == f"± {half:.1f}"
+    assert spreads["overall"].startswith("± ")
+
+
+@pytest.mark.parametrize(
+    ("right", "words"),
+    [(0, "0 of 100"), (1, "fewer than 1 of 100"), (999, "more than 99 of 100"), (1000, "100 of 100")],
+)
+def test_shares_that_are_only_nearly_none_or_all(right, words):
+    labels = [0] * 1000 + [1] * 1000
+    taken = [0 if place < right else 2 for place in range(1000)] + [
+        1 if place < right else 2 for place in range(1000)
+    ]
+    said = verdict([measured({"test": outputs(labels, taken, [1.0] * 2000)})])
+    assert said.headline == f"Right on {words} known images; not tested on unknown ones."
 
 
 def test_tiles_tell_classes_that_are_in_no_mean():
@@ -65,16 +90,15 @@ def test_tiles_tell_classes_that_are_in_no_mean():
 @pytest.mark.parametrize(
     ("threshold", "caught", "fault"),
     [
-        (-1.0, "0.0 % of the unknown images at 0.0 % false alarms", "catches almost no unknown image"),
-        (3.5, "50.0 % of the unknown images at 75.0 % false alarms", "rejects most known images"),
+        (-1.0, "0 of 100 unknown ones while rejecting 0 of 100 known", "catches almost no unknown image"),
+        (3.5, "50 of 100 unknown ones while rejecting 75 of 100 known", "rejects most known images"),
     ],
 )
 def test_a_rule_that_is_of_no_use(threshold, caught, fault):
     said = verdict([measured({"test": KNOWN, "open": UNSEEN}, threshold=threshold)])
-    assert said.headline.endswith(f"it catches {caught}.")
-    assert (
-        said.more[0] == f"An image is unknown when its max-logit score is below {threshold:g}. That {fault}."
-    )
+    assert said.headline.endswith(f"notices {caught}.")
+    rule = f"An image is unknown when its max-logit score is below {threshold:g}. That {fault}."
+    assert said.alerts[-1] == rule and rule not in said.more
 
 
 def test_a_rule_that_is_not_the_one_asked_for_says_why():
@@ -86,9 +110,7 @@ def test_a_mean_over_classes_is_not_a_share_of_images():
     labels = [0] * 96 + [1, 2, 3] * 2
     deer = outputs(labels, [0] * len(labels), [1.0] * len(labels))
     said = verdict([measured({"test": deer})])
-    assert said.headline.startswith(
-        "run reaches 25.0 % on known classes, mean over classes, and 0.0 % on few"
-    )
+    assert said.headline.startswith("Right on 25 of 100 known images, every class counting alike; not tested")
     assert said.more[0] == (
         "Its test images are spread unevenly over the classes: of the 102 images themselves it names 94.1 % "
         "rightly."
@@ -108,27 +130,21 @@ def test_near_chance_by_the_number_of_classes(classes, near, far):
 def test_near_chance_and_no_better_than_a_coin():
     bad = outputs([0, 1, 2, 3], [0, 0, 0, 0], [1, 2, 3, 4])
     said = verdict([measured({"test": bad, "open": KNOWN_AS_OPEN})])
-    assert any("near chance: guessing among 4 classes gives 25.0 %" in line for line in said.more)
-    assert any("AUROC 0.50; a coin has 0.50" in line for line in said.more)
+    assert any("near chance: guessing among 4 classes gives 25.0 %" in line for line in said.alerts)
+    assert any("AUROC 0.50; a coin has 0.50" in line for line in said.alerts)
 
 
 def test_without_open_images():
     said = verdict([measured({"test": KNOWN})])
-    assert said.headline.endswith("on few-shot ones; it was not tested on unknown classes.")
+    assert said.headline == "Right on 75 of 100 known images; not tested on unknown ones."
     assert any("no open images" in line for line in said.more)
-    assert "unknown caught" not in [name for name, _, _ in said.numbers]
+    assert "unknown caught" not in tiles(said)
     assert caught_by(measured({"test": KNOWN}).run) is None
 
 
-@pytest.mark.parametrize(
-    ("counts", "words"),
-    [
-        ((200, 50, 50, 30), "with no few-shot class among its 4 classes"),
-        ((200, 50, 50, 3), "0.0 % on few-shot ones"),
-    ],
-)
-def test_few_shot_classes_there_or_not(counts, words):
-    assert words in verdict([measured({"test": KNOWN}, counts=counts)]).headline
+@pytest.mark.parametrize(("counts", "there"), [((200, 50, 50, 30), False), ((200, 50, 50, 3), True)])
+def test_few_shot_classes_there_or_not(counts, there):
+    assert ("few-shot" in tiles(verdict([measured({"test": KNOWN}, counts=counts)]))) == there
 
 
 def test_the_best_of_several_and_who_is_better_at_something():
@@ -136,7 +152,7 @@ def test_the_best_of_several_and_who_is_better_at_something():
     best = measured({"test": KNOWN, "open": UNSEEN}, "best")
     other = measured({"test": tail, "open": outputs([-1], [0], [0.1])}, "other")
     said = verdict([other, best])
-    assert said.headline.startswith("best, the best of 2 runs, reaches 75.0 %")
+    assert said.headline.startswith("best, the best of 2 runs: right on 75 of 100")
     assert "other is better on few-shot classes: 100.0 %." in said.more
     # Of the sixteen pairs of `best`, the open image is the less familiar one in four (0.5) and three (1.5).
     assert "other tells known from unknown images better: AUROC 1.00 against 0.44." in said.more
@@ -146,19 +162,19 @@ def test_equal_numbers_are_level():
     splits = {"test": KNOWN, "open": UNSEEN}
     runs = [measured(splits, name) for name in "ab"]
     said = verdict(runs)
-    assert said.headline.startswith("a, level with b, reaches 75.0 %")
+    assert said.headline.startswith("a, level with b: right on 75 of 100")
     assert not any("better" in line for line in said.more)
     worse = outputs([0, 1, 2, 3], [0, 1, 1, 0], [1, 2, 3, 4])
     three = [*runs, measured({"test": worse, "open": UNSEEN}, "c")]
-    assert verdict(three).headline.startswith("a, level with b as the best of 3 runs, reaches")
+    assert verdict(three).headline.startswith("a, level with b as the best of 3 runs: right on")
 
 
 def test_runs_on_other_data_are_not_ranked():
     tail = outputs([0, 1, 2, 3], [0, 0, 1, 3], [1, 2, 3, 4])
     best, other = measured({"test": KNOWN}, "best"), measured({"test": tail}, "other", data="two")
     said = verdict([other, best])
-    assert said.headline.startswith("best reaches 75.0 %")
+    assert said.headline.startswith("best: right on 75 of 100")
     assert not any("better" in line for line in said.more)  # though the other knows the tail
     third = measured({"test": outputs([0, 1, 2, 3], [0, 1, 2, 3], [1] * 4)}, "third", data="two")
     said = verdict([best, other, third])
-    assert said.headline.startswith("third, the best of 2 runs on the same data, reaches 100.0 %")
+    assert said.headline.startswith("third, the best of 2 runs on the same data: right on 100 of 100")

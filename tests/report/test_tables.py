@@ -30,6 +30,36 @@ Open: score softmax, threshold 0.1.
 """)
 
 
+def test_intervals_stand_under_their_numbers_and_keep_the_width():
+    closed = {"many": 0.75, "medium": None, "few": 0.3, "overall": 0.525, "top5": 0.9, "micro": 0.61}
+    closed["interval"] = {"many": [0.7, 0.79], "medium": None, "few": [0.1, 0.52], "overall": [0.5, 0.56]}
+    numbers = {"temperature": 1.374, "ece": 0.081, "nll": 1.0, "calibrated_ece": 0.023, "calibrated_nll": 0.9}
+    within = {"interval": {"f_measure": [0.48, 0.52], "auroc": [0.75, 0.84]}}
+    text = sample_report(closed=closed, calibration=numbers, open=within).table().text()
+    assert text == lines("""
+resnet10, 2 classes: 1 many-, 0 medium-, 1 few-shot
+
+       │           closed            │                   open
+method │ many  medium   few  overall │ many  medium   few      F  unknown  AUROC
+───────┼─────────────────────────────┼──────────────────────────────────────────
+oltr   │ 75.0       –  30.0     52.5 │ 70.0       –  25.0  0.500     50.0   80.0
+  ±    │  4.5       –  21.0      3.0 │    –       –     –  0.020        –    4.5
+Percent, mean over classes; unknown: open images called so; ±: half the 95 %
+interval over test images.
+Open: score softmax, threshold 0.1.
+Top-5: 90.0. Of all test images 61.0 % are right. Calibration error 8.1 % (2.3 %
+after temperature 1.37).
+""")
+
+
+def test_no_validation_images_no_temperature():
+    closed = {"many": 0.75, "medium": None, "few": 0.3, "overall": 0.525, "micro": 0.61}
+    numbers = {"temperature": None, "ece": 0.081, "nll": 1.0}
+    table = sample_report(closed=closed, calibration=numbers).table()
+    assert "Calibration error 8.1 % (not calibrated: no validation images)." in table.notes[-1]
+    assert "Top-5" not in table.notes[-1]
+
+
 def test_published_row_and_difference():
     text = comparison({"class-aware": sample_report("class-aware", expect=PUBLISHED)}).text()
     assert text == lines("""

@@ -17,13 +17,14 @@ TOP = [
     "closed",
     "open",
     "per_class",
+    "calibration",
     "train_seconds",
     "expect",
 ]
 OPEN = {
     "score", "threshold", "unknown_rate", "many", "medium", "few", "overall", "unknown_recall", "f_measure",
     "f_measure_2019", "auroc", "aupr_known", "aupr_unknown", "fpr95_known", "fpr95_unknown",
-    "detection_error", "detection_error_min", "oscr",
+    "detection_error", "detection_error_min", "oscr", "interval",
 }  # fmt: skip
 
 
@@ -53,9 +54,10 @@ def test_the_keys_are_those_of_the_contract():
     report = run(train_seconds=1.5, expect={"closed": {"overall": 0.5}, "source": "somewhere"})
     assert list(report.data) == TOP
     assert list(report["shots"].items()) == [("many", 1), ("medium", 2), ("few", 1)]
-    assert list(report["closed"]) == ["many", "medium", "few", "overall", "macro_f1"]
+    assert list(report["closed"]) == ["many", "medium", "few", "overall", "macro_f1", "micro", "interval"]
     assert set(report["open"]) == OPEN
-    assert [list(entry) for entry in report["per_class"]] == [["name", "train_count", "accuracy", "f1"]] * 4
+    entry = ["name", "train_count", "accuracy", "f1", "interval"]
+    assert [list(each) for each in report["per_class"]] == [entry] * 4
     assert report["expect"]["closed"] == {"overall": 0.5} and report["train_seconds"] == 1.5
 
 
@@ -103,6 +105,41 @@ def test_classes_without_test_images_are_null():
     assert report["closed"]["few"] is None
     assert report["per_class"][3] == {"name": "d", "train_count": 3, "accuracy": None, "f1": None}
     assert "NaN" not in report.to_json()
+
+
+def test_top_five_and_the_share_of_images_equal_a_plain_count():
+    generator = torch.Generator().manual_seed(0)
+    labels = torch.tensor([0] * 30 + [1] * 5 + [2, 3, 4, 5, 6])
+    test = Outputs(torch.randn(40, 7, generator=generator), labels, torch.zeros(40, 1))
+    report = evaluate({"test": test}, list("abcdefg"), [5] * 7, method="m", backbone="b")
+    among = [label in row.topk(5).indices.tolist() for row, label in zip(test.logits, labels, strict=True)]
+    per_class = [
+        sum(hit for hit, label in zip(among, labels, strict=True) if label == c) / (labels == c).sum()
+        for c in range(7)
+    ]
+    assert report.closed.top5 == pytest.approx(float(sum(per_class)) / 7)
+    assert report.closed.micro == pytest.approx((test.logits.argmax(1) == labels).float().mean().item())
+    assert run().closed.top5 is None and "top5" not in run()["closed"]  # four classes
+
+
+def test_every_interval_holds_its_number():
+    report = run()
+    for part in ("closed", "open"):
+        for name, (low, high) in report[part]["interval"].items():
+            assert 0 <= low <= report[part][name] <= high <= 1 and low < high
+    assert set(report["open"]["interval"]) >= {"overall", "few", "f_measure", "auroc", "unknown_recall"}
+    assert all(low <= c["accuracy"] <= high for c in report["per_class"] for low, high in [c["interval"]])
+    assert report.data == run().data  # drawn anew, and the same
+
+
+def test_calibration_before_and_after():
+    plain, hot = run().calibration, run(temperature=0.7).calibration
+    assert (plain.temperature, plain.calibrated_ece, plain.calibrated_nll) == (None, None, None)
+    assert (hot.ece, hot.nll) == (plain.ece, plain.nll) and hot.temperature == 0.7
+    test = splits()["test"]
+    chosen = (test.logits / 0.7).log_softmax(dim=1)[torch.arange(80), test.labels]
+    assert hot.calibrated_nll == pytest.approx(-chosen.mean().item(), rel=1e-5)
+    assert hot.calibrated_nll != hot.nll and hot.calibrated_ece != hot.ece
 
 
 def test_released_shots():

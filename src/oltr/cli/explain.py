@@ -35,7 +35,7 @@ def explain(
     from oltr.figures.save import KINDS, save_figure
     from oltr.runs.explain.explain import explain as explained
     from oltr.runs.explain.text import explanation_text
-    from oltr.runs.predict import checked_name
+    from oltr.runs.given_images import checked_name
     from oltr.runs.trained_run import TrainedRun
 
     if root is not None and source is None:

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
+from oltr.config import Frame
 from oltr.console import Progress
 from oltr.data.broken import Broken, unreadable
 from oltr.data.images import UnreadableImage
@@ -17,7 +18,7 @@ AT_A_TIME = 256  # bounds what waits in memory
 
 
 def decode_all(
-    manifest: Manifest, paths: Sequence[str], size: int, progress: Progress | None = None
+    manifest: Manifest, paths: Sequence[str], size: int | Frame, progress: Progress | None = None
 ) -> Iterator[np.ndarray]:
     """The images of those rows as size×size×3 uint8, in order; files by a few threads.
 

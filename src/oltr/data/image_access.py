@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from oltr.config import Frame
 from oltr.console import Progress
 from oltr.data.decode import decode_all
 from oltr.data.images import read_image
@@ -41,6 +42,7 @@ class Images:
     files: Sequence[Any] = ()  # what `read` takes: image files, or paths of a dataset's items
     home: str = "files"
     read: Read = read_image
+    frame: Frame | None = None  # how files are decoded; stretched unless given
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -56,7 +58,8 @@ class Images:
                 yield batch if batch.shape[2] == self.size else resized(batch, self.size)
             return
         on_gpu = device.type == "cuda"
-        for pixels in load_batches(self.files, self.size, self.read, order, workers, pin_memory=on_gpu):
+        frame = self.frame or self.size
+        for pixels in load_batches(self.files, frame, self.read, order, workers, pin_memory=on_gpu):
             yield pixels.to(device, non_blocking=True).permute(0, 3, 1, 2)
 
 
@@ -102,7 +105,7 @@ def resized(batch: Tensor, size: int) -> Tensor:
 def open_images(
     manifest: Manifest,
     splits: Sequence[str],
-    size: int,
+    frame: int | Frame,
     smallest: int,
     device: torch.device,
     progress: Progress | None = None,
@@ -112,7 +115,8 @@ def open_images(
     Images are decoded, or those of a larger pack scaled down, to `size`; a smaller pack keeps its own size,
     which must be at least `smallest`.
     """
-    labels = {split: manifest.labels(split) for split in splits}
+    frame = Frame(frame) if isinstance(frame, int) else frame
+    size, labels = frame.size, {split: manifest.labels(split) for split in splits}
     if manifest.pack is not None:
         pack = open_pack(manifest.pack)
         if pack.size < smallest:
@@ -137,10 +141,14 @@ def open_images(
     if not fits_in_memory(len(everything), size):
         if manifest.items is not None:
             read, home = manifest.items.read, "a dataset"
-            return {s: Images(size, labels[s], files=paths[s], read=read, home=home) for s in splits}
-        return {split: Images(size, labels[split], files=manifest.paths(split)) for split in splits}
+            return {
+                s: Images(size, labels[s], files=paths[s], read=read, home=home, frame=frame) for s in splits
+            }
+        return {
+            split: Images(size, labels[split], files=manifest.paths(split), frame=frame) for split in splits
+        }
     pixels = torch.empty((len(everything), size, size, 3), dtype=torch.uint8)
-    for row, image in enumerate(decode_all(manifest, everything, size, progress)):
+    for row, image in enumerate(decode_all(manifest, everything, frame, progress)):
         pixels[row] = torch.from_numpy(image)
     home = "memory"
     if _fits(pixels.nbytes, device):

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, UnidentifiedImageError
 
+from oltr.config import Frame
 from oltr.data.heif import CURE, is_heif, register_heif
 from oltr.data.pixels import LARGE, to_pixels
 from oltr.data.records import BrokenRecord, read_record, record_place
@@ -38,8 +39,8 @@ class UnreadableImage(UserError):
         return type(self), (self.path, self.reason, self.try_this)
 
 
-def read_image(path: str | Path, size: int) -> np.ndarray:
-    """The picture as uint8 (size, size, 3) RGB: upright, transparency on white, stretched and not cropped."""
+def read_image(path: str | Path, size: int | Frame) -> np.ndarray:
+    """The picture as uint8 (size, size, 3) RGB: upright, transparency on white, by default stretched."""
     try:
         content = read_bytes(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -64,7 +65,7 @@ def read_bytes(path: str | Path) -> bytes:
         raise UnreadableImage(path, error.reason) from None
 
 
-def decode_image(content: bytes, size: int, path: str | Path) -> tuple[np.ndarray, tuple[int, int]]:
+def decode_image(content: bytes, size: int | Frame, path: str | Path) -> tuple[np.ndarray, tuple[int, int]]:
     """The pixels of a file's bytes, as `read_image` gives them, and the picture's own width and height."""
     if not content:
         raise UnreadableImage(path, "the file is empty (0 bytes)")
@@ -76,7 +77,8 @@ def decode_image(content: bytes, size: int, path: str | Path) -> tuple[np.ndarra
             if image.width * image.height > MOST_PIXELS:
                 raise Image.DecompressionBombError
             # JPEG can be decoded at 1/2, 1/4 or 1/8: much quicker, and still at least twice the size wanted.
-            image.draft(None, (2 * size, 2 * size))
+            side = 2 * (size if isinstance(size, int) else size.size)
+            image.draft(None, (side, side))
             with _one_at_a_time if image.width * image.height > LARGE else nullcontext():
                 image.load()
                 return to_pixels(image, size), width_height

@@ -12,6 +12,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from oltr.config import Frame
 from oltr.data.images import UnreadableImage
 from oltr.data.pixels import to_pixels
 from oltr.errors import UserError
@@ -54,7 +55,7 @@ class Items:
         except ValueError as problem:
             raise UnreadableImage(path, f"the image of item {index} of {name} {problem}", FORMS) from None
 
-    def read(self, path: str | Path, size: int) -> np.ndarray:
+    def read(self, path: str | Path, size: int | Frame) -> np.ndarray:
         """The image of a path as uint8 (size, size, 3), scaled as files are."""
         picture = self.picture(str(path))
         try:

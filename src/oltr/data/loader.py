@@ -11,18 +11,19 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
+from oltr.config import Frame
 from oltr.console import Progress
 from oltr.data.images import UnreadableImage
 from oltr.data.items import Items
 
-Read = Callable[[Any, int], np.ndarray]  # a path and a size → size×size×3 uint8
+Read = Callable[[Any, int | Frame], np.ndarray]  # a path and a size → size×size×3 uint8
 
 AT_A_TIME = 64
 MANY = 2048  # items; fewer are read before worker processes would have started
 
 
 def decode_items(
-    items: Items, paths: Sequence[str], size: int, progress: Progress | None = None
+    items: Items, paths: Sequence[str], size: int | Frame, progress: Progress | None = None
 ) -> Iterator[np.ndarray]:
     """Items as size×size×3 uint8, in order; by processes, since a dataset need not be safe for threads."""
     workers = min(8, os.cpu_count() or 1) if len(paths) > MANY else 0
@@ -36,7 +37,7 @@ def decode_items(
 
 def load_batches(
     paths: Sequence[Any],
-    size: int,
+    size: int | Frame,
     read: Read,
     order: Iterable[np.ndarray],
     workers: int,
@@ -61,7 +62,7 @@ def load_batches(
 class _Pictures(Dataset[Any]):
     """Images, decoded one by one in the loader's worker processes."""
 
-    def __init__(self, paths: Sequence[Any], size: int, read: Read):
+    def __init__(self, paths: Sequence[Any], size: int | Frame, read: Read):
         self.paths, self.size, self.read = paths, size, read
 
     def __len__(self) -> int:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import pandas as pd
 
+from oltr.config import Frame
 from oltr.data.images import read_image
 from oltr.data.split import MADE
 from oltr.data.validate import COLUMNS, SPLITS, class_notes, clean_table, known_classes
@@ -87,7 +88,7 @@ class Manifest:
         """Where a split's image files are."""
         return [self.root / path for path in self.rows(split)["path"]]
 
-    def read(self, path: str, size: int) -> np.ndarray:
+    def read(self, path: str, size: int | Frame) -> np.ndarray:
         """The image of a row that lies in no pack, uint8 size×size×3."""
         return read_image(self.root / path, size) if self.items is None else self.items.read(path, size)
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 from PIL import Image
 
+from oltr.config import Frame
+
 # Pictures above this, which Pillow refuses by default, are made smaller in strips before anything else:
 # a whole copy in another mode would take gigabytes.
 LARGE = 178_956_970
@@ -24,19 +26,30 @@ UPRIGHT = {
 }
 
 
-def to_pixels(image: Image.Image, size: int) -> np.ndarray:
+def to_pixels(image: Image.Image, size: int | Frame) -> np.ndarray:
     """A decoded picture, whatever its mode, as uint8 (size, size, 3) RGB."""
-    picture = _rgb(image) if image.width * image.height <= LARGE else _reduced(image, size)
-    if picture.size != (size, size):
-        picture = picture.resize((size, size), Image.Resampling.BILINEAR, reducing_gap=3.0)
+    frame = Frame(size) if isinstance(size, int) else size
+    side = frame.size
+    picture = _rgb(image) if image.width * image.height <= LARGE else _reduced(image, side)
+    if picture.size != (side, side):
+        resample = Image.Resampling[frame.interpolation.upper()]
+        box = _middle(*picture.size) if frame.resize == "crop" else None
+        picture = picture.resize((side, side), resample, box, reducing_gap=3.0)
     # Turning after stretching to a square gives the same pixels as before it, on far fewer of them.
     turn = UPRIGHT.get(_orientation(image))
     return np.array(picture if turn is None else picture.transpose(turn))
 
 
+def _middle(width: int, height: int) -> tuple[float, float, float, float]:
+    """The largest square in the middle of a picture: left, top, right, bottom."""
+    side = min(width, height)
+    left, top = (width - side) / 2, (height - side) / 2
+    return left, top, left + side, top + side
+
+
 def _reduced(image: Image.Image, size: int) -> Image.Image:
     """The picture as RGB, by whole factors smaller, with sides of at least twice `size` if it had them."""
-    across, down = (max(side // (2 * size), 1) for side in image.size)
+    across = down = max(min(image.size) // (2 * size), 1)
     rows = max(STRIP // image.width // down, 1) * down
     limits = None
     if _is_deep_grey(image):

@@ -8,15 +8,17 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, FigureBase
 
+from oltr.errors import UserError
 from oltr.figures.choose_runs import Runs, best_first, first_that_can
 from oltr.figures.figure import RunFigure
-from oltr.figures.run_images import shown_images
+from oltr.figures.run_images import ShownImages, shown_images
 from oltr.figures.style import bare, new_figure, show_picture, without
 from oltr.runs.explain.attention_maps import AttentionMaps, attention_maps
 from oltr.runs.trained_run import TrainedRun
 from oltr.training.precision import autocast
 
 COLOURS = "viridis"  # from dark to bright for every eye
+COARSEST = 4  # positions a side: fewer show nothing of where a network looks
 SMOOTH_FROM = 5  # positions a side: on a coarser map, smoothing would show places that were never looked at
 # attribute → title, what its numbers are, why a network may lack it
 COLUMNS = {
@@ -75,14 +77,31 @@ def _overlay(axes: Axes, picture: np.ndarray, values: np.ndarray, unit: str) -> 
 
 def of_run(run: TrainedRun) -> Figure:
     """Over one test image of each shot group and one open image."""
-    shown = shown_images(run)
-    with autocast(run.device, run.config.precision):
-        maps = attention_maps(run.network, shown.views)
+    shown, maps = _looked_at(run)
     return attention_figure(shown.pictures, maps, shown.names)
 
 
 def draw(runs: Runs) -> Figure:
-    return first_that_can(best_first(runs), of_run)
+    """The same, of the first run whose map is fine enough to see anything."""
+    return first_that_can(best_first(runs), _fine_enough)
+
+
+def _fine_enough(run: TrainedRun) -> Figure:
+    shown, maps = _looked_at(run)
+    if min(maps.size) < COARSEST:
+        size, least = "×".join(map(str, maps.size)), f"{COARSEST}×{COARSEST}"
+        raise UserError(
+            f"The attention map has {size} positions, too few to see anything.",
+            f"At least {least} are drawn.",
+            "larger images (--image-size)",
+        )
+    return attention_figure(shown.pictures, maps, shown.names)
+
+
+def _looked_at(run: TrainedRun) -> tuple[ShownImages, AttentionMaps]:
+    shown = shown_images(run)
+    with autocast(run.device, run.config.precision):
+        return shown, attention_maps(run.network, shown.views)
 
 
 FIGURE = RunFigure(

@@ -3,46 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
-import numpy as np
 from matplotlib.figure import Figure
 
-from oltr.errors import UserError
 from oltr.figures.choose_runs import Runs
 from oltr.figures.figure import BEYOND, RunFigure
 from oltr.figures.run_names import legend_below, short_names
 from oltr.figures.style import clean, run_axes
 from oltr.figures.values import right_answers
+from oltr.metrics.calibration import Calibration, calibration
 from oltr.runs.explain.score_place import finite_values
-
-
-@dataclass(frozen=True)
-class Calibration:
-    """Bins of about equally many known test images, from the least sure to the surest; B or fewer of them."""
-
-    images: np.ndarray  # B int64, in each bin
-    confidence: np.ndarray  # B float64, mean largest softmax probability
-    accuracy: np.ndarray  # B float64, share named rightly
-    error: float  # ECE = Σ_b images_b / N · |accuracy_b − confidence_b|
-
-
-def calibration(confidence: np.ndarray, right: np.ndarray, bins: int = 15) -> Calibration:
-    """In bins of equal mass: bin b of B holds the images of rank ⌈b N / B⌉ up to the next.
-
-    `confidence` is the largest softmax probability of N images, `right` says which are named rightly.
-    Images of equal confidence share a bin, whatever their order; a bin that is empty for that is left out.
-    """
-    if bins < 1:
-        raise UserError(f"There must be at least one bin; got {bins}.")
-    ranks = -(-np.arange(1, bins) * len(right) // bins)
-    borders = np.sort(confidence)[ranks[ranks < len(right)]]
-    place = np.searchsorted(borders, confidence, side="right")
-    images, sure, named = (np.bincount(place, weights=of) for of in (np.ones(len(right)), confidence, right))
-    filled = images > 0
-    images, sure, named = images[filled], sure[filled], named[filled]
-    error = float(np.abs(named - sure).sum() / len(right))
-    return Calibration(images.astype(np.int64), sure / images, named / images, error)
 
 
 def calibration_figure(runs: Mapping[str, Calibration]) -> Figure:

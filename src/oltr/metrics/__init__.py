@@ -1,7 +1,8 @@
 """Metrics of open long-tailed recognition, as pure functions and, for batches, as torchmetrics classes.
 
-Accuracy and F1 per class and shot group, the paper's open-set F-measures, and how well a score separates
-known from unknown images. Predictions and labels are integer tensors in which `OPEN` (−1) is "unknown".
+Accuracy and F1 per class and shot group, the paper's open-set F-measures, how well a score separates known
+from unknown images, calibration, and confidence intervals. Predictions and labels are integer tensors in
+which `OPEN` (−1) is "unknown".
 """
 
 from __future__ import annotations
@@ -10,7 +11,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from oltr.metrics.accuracy import group_means, per_class_accuracy, per_class_f1, tally
+    from oltr.metrics.accuracy import group_means, per_class_accuracy, per_class_f1, tally, top_k_hits
+    from oltr.metrics.calibration import (
+        expected_calibration_error,
+        fit_temperature,
+        negative_log_likelihood,
+    )
     from oltr.metrics.detection import (
         aupr_known,
         aupr_unknown,
@@ -22,6 +28,7 @@ if TYPE_CHECKING:
         oscr,
     )
     from oltr.metrics.fmeasure import f_counts, f_from_counts, f_measure, f_measure_2019
+    from oltr.metrics.intervals import auroc_interval, f_interval, group_intervals, wilson_interval
     from oltr.metrics.labels import OPEN
     from oltr.metrics.running import OpenF, OpenSetAUROC, ShotAccuracy
     from oltr.metrics.shots import GROUPS, SHOT_RULES, shot_groups, shot_sizes
@@ -36,25 +43,33 @@ __all__ = [
     "aupr_known",
     "aupr_unknown",
     "auroc",
+    "auroc_interval",
     "detection_error",
     "detection_error_min",
+    "expected_calibration_error",
     "f_counts",
     "f_from_counts",
+    "f_interval",
     "f_measure",
     "f_measure_2019",
+    "fit_temperature",
     "fpr95_known",
     "fpr95_unknown",
+    "group_intervals",
     "group_means",
+    "negative_log_likelihood",
     "oscr",
     "per_class_accuracy",
     "per_class_f1",
     "shot_groups",
     "shot_sizes",
     "tally",
+    "top_k_hits",
+    "wilson_interval",
 ]
 
 # Loaded on first use, lightest first: shot groups need NumPy alone, torchmetrics takes seconds to import.
-_MODULES = ("labels", "shots", "accuracy", "fmeasure", "detection", "running")
+_MODULES = ("labels", "shots", "accuracy", "fmeasure", "detection", "calibration", "intervals", "running")
 
 
 def __getattr__(name: str) -> Any:

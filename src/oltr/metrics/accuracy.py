@@ -40,6 +40,15 @@ def per_class_f1(predictions: Tensor, labels: Tensor, num_classes: int) -> Tenso
     return f1.masked_fill(total == 0, torch.nan)
 
 
+def top_k_hits(logits: Tensor, labels: Tensor, k: int = 5) -> Tensor:
+    """Which of N images have their label among the k largest logits, N×K and N → N bool.
+
+    >>> top_k_hits(torch.tensor([[3.0, 2.0, 1.0], [3.0, 2.0, 1.0]]), torch.tensor([1, 2]), k=2).tolist()
+    [True, False]
+    """
+    return (logits.topk(k, dim=1).indices == labels[:, None]).any(dim=1)
+
+
 def mean(values: Tensor) -> float | None:
     """Mean over the values that are not NaN (classes with images); None when there are none."""
     present = values[~values.isnan()]

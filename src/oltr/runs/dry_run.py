@@ -21,7 +21,7 @@ def check_run(config: RunConfig, manifest: Manifest) -> list[str]:
     config = as_packed(config, manifest)
     check_decision(config, bool(manifest.sizes()["val"]))
     data = config.data
-    open_images(manifest, [], data.stored_size, data.image_size, torch.device("cpu"))  # the sizes alone
+    open_images(manifest, [], data.frame, data.image_size, torch.device("cpu"))  # the sizes alone
     firsts = list(manifest.table.drop_duplicates("label")["path"])
     check_readable(manifest, firsts)
     method = build_method(config, torch.from_numpy(manifest.train_counts()))

@@ -10,14 +10,17 @@ import torch
 
 from oltr.errors import UserError
 from oltr.metrics import detection
-from oltr.metrics.accuracy import group_means, mean, per_class_accuracy, per_class_f1
+from oltr.metrics.accuracy import group_means, mean, per_class_accuracy, per_class_f1, tally, top_k_hits
+from oltr.metrics.calibration import expected_calibration_error, negative_log_likelihood
 from oltr.metrics.fmeasure import f_measure, f_measure_2019
+from oltr.metrics.intervals import auroc_interval, f_interval, group_intervals, wilson_interval
 from oltr.metrics.shots import shot_groups, shot_sizes
 from oltr.openset import SCORES, RejectionRule
 from oltr.runs.outputs import OPEN, Outputs, Scored, scored_by
-from oltr.runs.report import ClassNumbers, Closed, Open, Report, Shots
+from oltr.runs.report import CalibrationNumbers, ClassNumbers, Closed, Open, Report, Shots
 
 PAPER_RULE = RejectionRule("softmax", 0.1)
+TOP = 5
 
 
 def evaluate(
@@ -30,14 +33,16 @@ def evaluate(
     method: str,
     backbone: str,
     shots: str = "standard",
+    temperature: float | None = None,
     train_seconds: float | None = None,
     expect: Mapping[str, Any] | None = None,
 ) -> Report:
     """The report of outputs on `test`, and on `open` if there are open images, under a rejection rule.
 
     `scored` has the rule's score of these images; without it the score is computed from `outputs`, which
-    suits scores that are neither fitted nor read other views. `expect` is a published row in the report's
-    own shape: {"closed": {..}, "open": {..}, "source": ".."}, fractions.
+    suits scores that are neither fitted nor read other views. `temperature` divides logits for calibrated
+    probabilities. `expect` is a published row in the report's own shape: {"closed": {..}, "open": {..},
+    "source": ".."}, fractions.
     """
     _check(outputs, class_names, train_counts)
     test = outputs["test"]
@@ -50,18 +55,58 @@ def evaluate(
         scored = scored or {split: _scored(rule, outputs[split]) for split in ("test", "open")}
         numbers = _open_numbers(test, outputs["open"], rule, scored, groups)
         open_part = Open(rule.score, rule.threshold, rule.unknown_rate, **numbers)
-    columns = zip(class_names, train_counts, _numbers(accuracy), _numbers(f1), strict=True)
+    within = _within(test, predictions, len(class_names))
+    columns = zip(class_names, train_counts, _numbers(accuracy), _numbers(f1), within, strict=True)
+    per_class = [
+        ClassNumbers(name, int(count), right, f, spread) for name, count, right, f, spread in columns
+    ]
     return Report(
         method=method,
         backbone=backbone,
         num_classes=len(class_names),
         shots=Shots(**shot_sizes(train_counts, shots)),
-        closed=Closed(**group_means(accuracy, groups), macro_f1=mean(f1)),
+        closed=_closed(test, predictions, accuracy, f1, groups),
         open=open_part,
-        per_class=[ClassNumbers(name, int(count), right, f) for name, count, right, f in columns],
+        per_class=per_class,
+        calibration=_calibration(test, temperature),
         train_seconds=train_seconds,
         expect=dict(expect or {}),
     )
+
+
+def _closed(
+    test: Outputs, predictions: torch.Tensor, accuracy: torch.Tensor, f1: torch.Tensor, groups: np.ndarray
+) -> Closed:
+    """What it names rightly when nothing may be rejected."""
+    top5 = None
+    if len(groups) > TOP:
+        hits = test.labels.where(top_k_hits(test.logits, test.labels, TOP), predictions)
+        top5 = mean(per_class_accuracy(hits, test.labels, len(groups)))
+    return Closed(
+        **group_means(accuracy, groups),
+        macro_f1=mean(f1),
+        top5=top5,
+        micro=float((predictions == test.labels).double().mean()),
+        interval=_lists(group_intervals(predictions, test.labels, groups)),
+    )
+
+
+def _calibration(test: Outputs, temperature: float | None) -> CalibrationNumbers:
+    """How far the probabilities of the test images can be believed, as they are and calibrated."""
+
+    def error_and_loss(divisor: float) -> tuple[float, float]:
+        probabilities = (test.logits / divisor).softmax(dim=1)
+        error = expected_calibration_error(probabilities, test.labels)
+        return error, negative_log_likelihood(test.logits, test.labels, divisor)
+
+    calibrated = (None, None) if temperature is None else error_and_loss(temperature)
+    return CalibrationNumbers(temperature, *error_and_loss(1.0), *calibrated)
+
+
+def _within(test: Outputs, predictions: torch.Tensor, num_classes: int) -> list[list[float] | None]:
+    """The interval of each class's accuracy; None without test images."""
+    right, images = (of.tolist() for of in tally(predictions, test.labels, num_classes))
+    return [list(wilson_interval(r, n)) if n else None for r, n in zip(right, images, strict=True)]
 
 
 def _open_numbers(
@@ -74,6 +119,12 @@ def _open_numbers(
     every_prediction = torch.cat([predictions, unseen.logits.argmax(dim=1).masked_fill(caught, OPEN)])
     every_label = torch.cat([test.labels, unseen.labels])
     sides = scored["test"].unknown, scored["open"].unknown
+    intervals = {
+        **group_intervals(predictions, test.labels, groups),
+        "unknown_recall": wilson_interval(int(caught.sum()), len(caught)),
+        "f_measure": f_interval(every_prediction, every_label, len(groups)),
+        "auroc": auroc_interval(*sides, test.labels),
+    }
     return {
         **group_means(per_class_accuracy(predictions, test.labels, len(groups)), groups),
         "unknown_recall": float(caught.double().mean()),
@@ -87,6 +138,7 @@ def _open_numbers(
         "detection_error": detection.detection_error(*sides),
         "detection_error_min": detection.detection_error_min(*sides),
         "oscr": detection.oscr(*sides, correct=closed_predictions == test.labels),
+        "interval": _lists(intervals),
     }
 
 
@@ -99,6 +151,10 @@ def _scored(rule: RejectionRule, outputs: Outputs) -> Scored:
             "oltr evaluate, which makes them; or another score",
         )
     return scored_by(score, outputs)
+
+
+def _lists(intervals: Mapping[str, tuple[float, float] | None]) -> dict[str, list[float] | None]:
+    return {name: None if within is None else list(within) for name, within in intervals.items()}
 
 
 def _numbers(values: torch.Tensor) -> list[float | None]:

@@ -74,7 +74,7 @@ def open_for(run: TrainedRun, manifest: Manifest, splits: Sequence[str]) -> dict
             try_this=f"oltr data pack SOURCE --size {data.stored_size}",
         )
     with console.progress("reading images") as progress:
-        return open_images(manifest, splits, data.stored_size, data.image_size, run.device, progress)
+        return open_images(manifest, splits, data.frame, data.image_size, run.device, progress)
 
 
 def check_classes(run: TrainedRun, manifest: Manifest) -> None:

@@ -18,6 +18,8 @@ from oltr.files import atomic_write
 from oltr.runs.tables import Table, comparison
 
 SCHEMA = 1
+Intervals = dict[str, list[float] | None]
+_LEFT_OUT = {"left out": True}  # report.json lacks it, rather than having null, where there is none
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,12 @@ class Closed:
     few: float | None
     overall: float | None
     macro_f1: float | None = None
+    # By mean over classes too; none where there are no more than five.
+    top5: float | None = field(default=None, metadata=_LEFT_OUT)
+    # The share of images named rightly, however many each class has.
+    micro: float | None = field(default=None, metadata=_LEFT_OUT)
+    # 95 %, of the numbers by these names.
+    interval: Intervals | None = field(default=None, metadata=_LEFT_OUT)
 
 
 @dataclass(frozen=True)
@@ -62,7 +70,20 @@ class Open:
     detection_error: float | None = None
     detection_error_min: float | None = None
     oscr: float | None = None
-    tuned: str | None = None  # how the score's own numbers were chosen, if they were
+    # How the score's own numbers were chosen, if they were.
+    tuned: str | None = field(default=None, metadata=_LEFT_OUT)
+    interval: Intervals | None = field(default=None, metadata=_LEFT_OUT)
+
+
+@dataclass(frozen=True)
+class CalibrationNumbers:
+    """Probabilities of the test images, as they are and divided by the run's temperature before softmax."""
+
+    temperature: float | None  # that suits the validation images; None without any
+    ece: float  # expected calibration error
+    nll: float  # negative log-likelihood
+    calibrated_ece: float | None = None
+    calibrated_nll: float | None = None
 
 
 @dataclass(frozen=True)
@@ -73,6 +94,7 @@ class ClassNumbers:
     train_count: int
     accuracy: float | None
     f1: float | None
+    interval: list[float] | None = field(default=None, metadata=_LEFT_OUT)  # 95 %, of the accuracy
 
 
 @dataclass(frozen=True, repr=False)
@@ -85,7 +107,8 @@ class Report:
     shots: Shots
     closed: Closed
     per_class: list[ClassNumbers]
-    open: Open | None = None
+    open: Open | None = field(default=None, metadata=_LEFT_OUT)
+    calibration: CalibrationNumbers | None = field(default=None, metadata=_LEFT_OUT)
     train_seconds: float | None = None
     expect: dict[str, Any] = field(default_factory=dict)
     schema: int = SCHEMA
@@ -93,11 +116,7 @@ class Report:
     @cached_property
     def data(self) -> dict[str, Any]:
         """What report.json holds; `open` is absent when there are no open images."""
-        data = _plain(dataclasses.asdict(self))
-        if self.open is None:
-            del data["open"]
-        elif self.open.tuned is None:
-            del data["open"]["tuned"]
+        data = _plain(self)
         ordered = {key: data.pop(key) for key in _ORDER if key in data}
         return ordered | data
 
@@ -191,6 +210,13 @@ def _fit(hint: Any, value: Any, where: str) -> Any:
 
 def _plain(value: Any) -> Any:
     """The value in JSON's own types: NaN and infinities become None, numpy and torch scalars numbers."""
+    if dataclasses.is_dataclass(value):
+        entries = ((each, getattr(value, each.name)) for each in dataclasses.fields(value))
+        return {
+            each.name: _plain(entry)
+            for each, entry in entries
+            if entry is not None or "left out" not in each.metadata
+        }
     if isinstance(value, Mapping):
         return {str(key): _plain(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):

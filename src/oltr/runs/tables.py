@@ -93,6 +93,8 @@ def comparison(reports: Mapping[str, Report], over: str | None = None) -> Table:
         ours = [_number(report.data, column) for column in columns]
         label = name if report["method"] in name else f"{name} ({report['method']})"
         rows.append([label, *_cells(ours, columns)])
+        if _has_intervals(report):
+            rows.append(["  ±", *_cells([_half_width(report.data, column) for column in columns], columns)])
         if over is not None and name != over:
             gaps = _gaps(ours, [_number(reports[over].data, column) for column in columns])
             rows.append([f"  over {over}", *_cells(gaps, columns, sign="+")])
@@ -103,7 +105,11 @@ def comparison(reports: Mapping[str, Report], over: str | None = None) -> Table:
     groups = [("", ["method"])]
     for part in dict.fromkeys(column.part for column in columns):
         groups.append((part, [column.title for column in columns if column.part == part]))
-    notes = [_legend(columns), *_untested_notes(reports), *_open_notes(reports), *_other_notes(reports)]
+    legend = _legend(columns, any(map(_has_intervals, reports.values())))
+    notes = [legend, *_untested_notes(reports), *_open_notes(reports)]
+    if len(reports) == 1:
+        notes += [words for report in reports.values() if (words := _probabilities(report))]
+    notes += _other_notes(reports)
     return Table(_title(reports), groups, rows, notes)
 
 
@@ -134,11 +140,25 @@ def _title(reports: Mapping[str, Report]) -> str:
     return ", ".join(parts)
 
 
-def _legend(columns: Sequence[_Column]) -> str:
+def _legend(columns: Sequence[_Column], with_intervals: bool) -> str:
     keys = [column.key for column in columns]
     legend = "Percent, mean over classes"
     legend += "; unknown: open images called so" if "unknown_recall" in keys else ""
-    return legend + ("; F 2019: as printed in the paper." if "f_measure_2019" in keys else ".")
+    legend += "; F 2019: as printed in the paper" if "f_measure_2019" in keys else ""
+    return legend + ("; ±: half the 95 % interval over test images." if with_intervals else ".")
+
+
+def _probabilities(report: Report) -> str:
+    """Top-5, the share of images, and how far probabilities can be believed."""
+    closed, found = report.closed, report.calibration
+    if found is None or closed.micro is None:  # a report.json of before there were these
+        return ""
+    top5 = "" if closed.top5 is None else f"Top-5: {_percent(closed.top5)}. "
+    words = f"{top5}Of all test images {_percent(closed.micro)} % are right. Calibration error"
+    if found.temperature is None:
+        return f"{words} {_percent(found.ece)} % (not calibrated: no validation images)."
+    after = f"{_percent(found.calibrated_ece)} % after temperature {found.temperature:.3g}"
+    return f"{words} {_percent(found.ece)} % ({after})."
 
 
 def _untested_notes(reports: Mapping[str, Report]) -> list[str]:
@@ -212,6 +232,15 @@ def _published(report: Report) -> dict[str, Any]:
 
 def _number(data: Mapping[str, Any], column: _Column) -> float | None:
     return (data.get(column.part) or {}).get(column.key)
+
+
+def _has_intervals(report: Report) -> bool:
+    return report.closed.interval is not None
+
+
+def _half_width(data: Mapping[str, Any], column: _Column) -> float | None:
+    within = ((data.get(column.part) or {}).get("interval") or {}).get(column.key)
+    return None if within is None else (within[1] - within[0]) / 2
 
 
 def _cells(values: Sequence[float | None], columns: Sequence[_Column], sign: str = "") -> list[str]:

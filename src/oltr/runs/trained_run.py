@@ -31,6 +31,7 @@ from oltr.runs.predict import predict
 from oltr.runs.report import Report
 from oltr.runs.rule import as_values, other_rule, saved_rule, wished_rule
 from oltr.runs.split_outputs import RESUME, OtherOutputs, OwnOutputs, outputs_on
+from oltr.runs.temperature import saved_temperature
 from oltr.training.build import build_method, build_network
 from oltr.training.run_folder import RunFolder
 
@@ -217,6 +218,11 @@ class TrainedRun:
         """By what images are called unknown, wherever this run is asked."""
         return saved_rule(self)
 
+    @cached_property
+    def temperature(self) -> float | None:
+        """Divides logits before softmax for calibrated probabilities; None without validation images."""
+        return saved_temperature(self)
+
     def other_rule(
         self, score: str | None = None, threshold: float | None = None, unknown_rate: float | None = None
     ) -> RejectionRule:
@@ -229,7 +235,7 @@ class TrainedRun:
         if "test" in self.outputs:  # first: a score that cannot be computed leaves the run as it was
             self.under(rule).measure().save(self.folder.report)
         self.rule = rule
-        self.facts = self.facts | {"decision": as_values(rule)}
+        self.facts = self.facts | {"decision": as_values(rule), "temperature": self.temperature}
         for part in ("decisions", "report"):
             self.__dict__.pop(part, None)
         self.folder.write(self.facts)
@@ -256,6 +262,7 @@ class TrainedRun:
             method=self.config.method,
             backbone=self.config.backbone,
             shots=shots or self.shots,
+            temperature=self.temperature,
             train_seconds=self.facts["train_seconds"],
             expect=self._published(),
         )

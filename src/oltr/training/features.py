@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from oltr.config import RunConfig
+from oltr.config import Frame, RunConfig
 from oltr.console import console
 from oltr.data.augment import Augment
 from oltr.data.decode import decode_all
@@ -81,7 +81,7 @@ def _describe(
     """The descriptors of those rows' images in order, on the host, a block at a time."""
     augment, parts, began, done = Augment(config.data, device), [], time.monotonic(), 0
     with console.progress("features") as progress:
-        for batch in _batches(manifest, rows, config.data.stored_size):
+        for batch in _batches(manifest, rows, config.data.frame):
             views = augment.evaluate(batch.to(device))
             with autocast(device, config.precision):
                 described = backbone.describe(views.contiguous(memory_format=torch.channels_last))
@@ -103,17 +103,17 @@ def _say_time(images_per_second: float, left: int) -> None:
     )
 
 
-def _batches(manifest: Manifest, rows: list[int], size: int) -> Iterator[Tensor]:
+def _batches(manifest: Manifest, rows: list[int], frame: Frame) -> Iterator[Tensor]:
     """The pixels of those rows as uint8 B×3×S×S."""
     if manifest.pack is not None:
         pack = open_pack(manifest.pack)
         pixels: Iterator[np.ndarray] = (pack.images[row] for row in rows)
     else:
         paths = manifest.table["path"].to_numpy()
-        pixels = decode_all(manifest, [paths[row] for row in rows], size)
+        pixels = decode_all(manifest, [paths[row] for row in rows], frame)
     while batch := list(itertools.islice(pixels, BATCH)):
         stacked = torch.from_numpy(np.stack(batch)).permute(0, 3, 1, 2)
-        yield stacked if stacked.shape[2] <= size else resized(stacked, size)
+        yield stacked if stacked.shape[2] <= frame.size else resized(stacked, frame.size)
 
 
 def _low_precision(device: torch.device, precision: str) -> bool:

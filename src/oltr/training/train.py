@@ -46,7 +46,7 @@ def train(
         else:
             folder.check_free()
         start = find_start(folder, config, method, manifest, options)
-        if not resuming:
+        if not resuming and config.train_backbone != "none":
             _try_files(manifest, config.data.stored_size)
 
     processes = launch(options)
@@ -153,9 +153,7 @@ def _open_all(manifest: Manifest, config: RunConfig, device: torch.device) -> di
     """The images of every split, as near to the device as they fit."""
     splits = [split for split, size in manifest.sizes().items() if size]
     with console.progress("reading images") as progress:
-        images = open_images(
-            manifest, splits, config.data.stored_size, config.data.image_size, device, progress
-        )
+        images = open_images(manifest, splits, config.data.frame, config.data.image_size, device, progress)
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else None
     where = name or f"CPU ({count(torch.get_num_threads(), 'thread')})"
     console.say(f"images from {images['train'].home}; training on {where}, seed {config.seed}")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
+from oltr.metrics.intervals import Interval, wilson_interval
 from oltr.metrics.shots import GROUPS
 from oltr.report.page.runs import MeasuredRun, best_run, on_the_same_data
 from oltr.runs.outputs import OPEN
@@ -18,13 +20,23 @@ ALMOST_NONE, MOST = 0.01, 0.5  # shares of images
 ONE_POINT = 0.01
 
 
+class Tile(NamedTuple):
+    """A number with its name, what it is about, and half of its 95 % interval."""
+
+    title: str
+    value: str
+    note: str
+    spread: str = ""
+
+
 @dataclass(frozen=True)
 class Verdict:
-    """The sentence that the page opens with, more under it, and the numbers beside (title, value, note)."""
+    """The sentence that the page opens with, what is wrong, what else there is to say, and the numbers."""
 
     headline: str
+    alerts: tuple[str, ...]
     more: tuple[str, ...]
-    numbers: tuple[tuple[str, str, str], ...]
+    numbers: tuple[Tile, ...]
 
 
 @dataclass(frozen=True)
@@ -33,6 +45,7 @@ class Caught:
 
     unknown: float
     false_alarms: float
+    within: Interval = (0.0, 0.0)  # of the false alarms, 95 %
 
 
 def near_chance(accuracy: float, classes: int) -> bool:
@@ -47,53 +60,55 @@ def caught_by(run: TrainedRun) -> Caught | None:
     is_open, rejected = made.labels == OPEN, (made.predictions == OPEN).double()
     if not is_open.any():
         return None
-    return Caught(float(rejected[is_open].mean()), float(rejected[~is_open].mean()))
+    known = rejected[~is_open]
+    within = wilson_interval(int(known.sum()), len(known))
+    return Caught(float(rejected[is_open].mean()), float(known.mean()), within)
 
 
 def verdict(runs: Sequence[MeasuredRun]) -> Verdict:
     """Of the run with the best closed-set accuracy, and who else is better at something."""
     best = best_run(runs)
     alike, caught = on_the_same_data(runs, best), caught_by(best.run)
-    more = [*_share_of_images(best), *_rule(best.run, caught), *_warnings(best), *_others(alike, best)]
+    rule, is_useless = _rule(best.run, caught)
+    more = [*_share_of_images(best), *([] if is_useless else rule), *_others(alike, best)]
+    alerts = [*_warnings(best), *(rule if is_useless else [])]
     headline = f"{_known(best, alike, len(runs))}; {_unknown(caught)}."
-    return Verdict(headline, tuple(more), _numbers(best, caught))
+    return Verdict(headline, tuple(alerts), tuple(more), _numbers(best, caught))
 
 
 def _unknown(caught: Caught | None) -> str:
     """The sentence as far as unknown classes go."""
     if caught is None:
-        return "it was not tested on unknown classes"
-    alarms = _percent(caught.false_alarms)
-    return f"it catches {_percent(caught.unknown)} of the unknown images at {alarms} false alarms"
+        return "not tested on unknown ones"
+    alarms = _of_a_hundred(caught.false_alarms)
+    return f"notices {_of_a_hundred(caught.unknown)} unknown ones while rejecting {alarms} known"
 
 
-def _rule(run: TrainedRun, caught: Caught | None) -> list[str]:
-    """The rejection rule, and what is wrong with it."""
+def _rule(run: TrainedRun, caught: Caught | None) -> tuple[list[str], bool]:
+    """The rejection rule, and whether it is of no use."""
     if caught is None:
-        return ["There were no open images, so nothing is known of how it treats what it has never seen."]
-    words = str(run.rule)
+        return [
+            "There were no open images, so nothing is known of how it treats what it has never seen."
+        ], False
+    words, faults = str(run.rule), ""
     if caught.unknown < ALMOST_NONE:
-        words += " That catches almost no unknown image."
+        faults = " That catches almost no unknown image."
     elif caught.false_alarms > MOST:
-        words += " That rejects most known images."
+        faults = " That rejects most known images."
     note = run.rule.note
-    return [words, f"{note[0].upper()}{note[1:]}."] if note else [words]
+    return [words + faults, *([f"{note[0].upper()}{note[1:]}."] if note else [])], bool(faults)
 
 
 def _known(run: MeasuredRun, alike: Sequence[MeasuredRun], of: int) -> str:
     """The sentence as far as known classes go."""
-    closed, shots = run.report.closed, run.report.shots
+    overall = run.report.closed.overall
     if run.report.num_classes == 1:
         return f"{run.name} knows a single class, so it cannot mistake known images for each other"
-    if closed.overall is None:
+    if overall is None:
         return f"{run.name} could not be measured, for no class has test images"
-    sentence = f"{_who(run, alike, of)} reaches {_percent(closed.overall)} on known classes"
-    sentence += ", mean over classes"
-    if shots.few == 0:
-        return f"{sentence}, with no few-shot class among its {count(run.report.num_classes, 'class')}"
-    if closed.few is None:
-        return f"{sentence}, though its few-shot classes have no test images"
-    return f"{sentence}, and {_percent(closed.few)} on few-shot ones"
+    who = "Right" if of == 1 else f"{_who(run, alike, of)}: right"
+    alike_words = ", every class counting alike" if _share_of_images(run) else ""
+    return f"{who} on {_of_a_hundred(overall)} known images{alike_words}"
 
 
 def _who(run: MeasuredRun, alike: Sequence[MeasuredRun], of: int) -> str:
@@ -105,9 +120,9 @@ def _who(run: MeasuredRun, alike: Sequence[MeasuredRun], of: int) -> str:
     level.remove(run.name)
     among = f"{len(alike)} runs{'' if len(alike) == of else ' on the same data'}"
     if not level:
-        return f"{run.name}, the best of {among},"
+        return f"{run.name}, the best of {among}"
     first = "" if len(level) == len(alike) - 1 else f" as the best of {among}"
-    return f"{run.name}, level with {first_few(level, 3)}{first},"
+    return f"{run.name}, level with {first_few(level, 3)}{first}"
 
 
 def _share_of_images(run: MeasuredRun) -> list[str]:
@@ -161,19 +176,29 @@ def _auroc(run: MeasuredRun) -> float | None:
     return None if run.report.open is None else run.report.open.auroc
 
 
-def _numbers(run: MeasuredRun, caught: Caught | None) -> tuple[tuple[str, str, str], ...]:
+def _numbers(run: MeasuredRun, caught: Caught | None) -> tuple[Tile, ...]:
     """The tiles."""
     closed, shots, rule = run.report.closed, run.report.shots, run.run.rule
-    numbers = [("overall", closed.overall, "closed set, mean over classes")]
-    numbers += [
-        (f"{group}-shot", getattr(closed, group), _classes_of(run, group))
+    within = closed.interval or {}
+    tiles = [_tile("overall", closed.overall, "closed set, mean over classes", within.get("overall"))]
+    tiles += [
+        _tile(f"{group}-shot", getattr(closed, group), _classes_of(run, group), within.get(group))
         for group in GROUPS
         if getattr(shots, group)
     ]
-    if caught is not None:
-        numbers.append(("unknown caught", caught.unknown, f"{rule.score}, threshold {rule.threshold:.3g}"))
-        numbers.append(("false alarms", caught.false_alarms, "known images called unknown"))
-    return tuple((title, _percent(value), note) for title, value, note in numbers)
+    if closed.top5 is not None:
+        tiles.append(_tile("top 5", closed.top5, "right class among the five likeliest"))
+    if caught is not None and run.report.open is not None:
+        found = (run.report.open.interval or {}).get("unknown_recall")
+        note = f"{rule.score}, threshold {rule.threshold:.3g}"
+        tiles.append(_tile("unknown caught", caught.unknown, note, found))
+        tiles.append(_tile("false alarms", caught.false_alarms, "known images called unknown", caught.within))
+    return tuple(tiles)
+
+
+def _tile(title: str, value: float | None, note: str, within: Sequence[float] | None = None) -> Tile:
+    spread = "" if within is None else f"± {50 * (within[1] - within[0]):.1f}"
+    return Tile(title, _percent(value), note, spread)
 
 
 def _classes_of(run: MeasuredRun, group: str) -> str:
@@ -182,6 +207,13 @@ def _classes_of(run: MeasuredRun, group: str) -> str:
     untested = sum(kind == group and entry.accuracy is None for kind, entry in rows)
     classes = count(getattr(run.report.shots, group), "class")
     return f"{classes}, {untested:,} without test images" if untested else classes
+
+
+def _of_a_hundred(share: float) -> str:
+    """`88 of 100`; never none or all where it is only nearly so."""
+    if 0 < share < 0.005:
+        return "fewer than 1 of 100"
+    return "more than 99 of 100" if 0.995 <= share < 1 else f"{100 * share:.0f} of 100"
 
 
 def _percent(value: float | None, digits: int = 1) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 import numpy as np
 from PIL import Image
@@ -37,6 +39,7 @@ class WorstImage:
     taken_for: str
     confidence: float
     detail: str  # the score that decided, where it is another
+    answer: str  # the class, or "unknown"
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,12 @@ def worst_images(run: TrainedRun) -> tuple[list[WorstImages], str]:
     return [_group(run, own, *kind) for kind in kinds], missing
 
 
+def strip(groups: Sequence[WorstImages], most: int = MOST) -> list[WorstImage]:
+    """The worst of each kind in turn, for a first look; images whose file is gone are left out."""
+    turns = zip_longest(*([image for image in group.images if image.source] for group in groups))
+    return [image for turn in turns for image in turn if image is not None][:most]
+
+
 def _group(run: TrainedRun, own: Thumbnails | None, found: Mistakes, about: str, none: str) -> WorstImages:
     images = tuple(_image(run, own, found, place) for place in range(len(found.rows)))
     return WorstImages(found.title, about, images, "" if images else none)
@@ -91,13 +100,15 @@ def _image(run: TrainedRun, own: Thumbnails | None, found: Mistakes, place: int)
         source = own.thumbnail(found.split, row)
     if label != OPEN:
         truth = run.class_names[label]
+    answer = "unknown" if prediction == OPEN else run.class_names[prediction]
     return WorstImage(
         source,
         path,
         truth,
-        f"unknown (likeliest: {likeliest})" if prediction == OPEN else run.class_names[prediction],
+        f"unknown (likeliest: {likeliest})" if prediction == OPEN else answer,
         float(found.confidence[place]),
         "" if found.score == "softmax" else f"{found.score} score {found.values[place]:.3g}",
+        answer,
     )
 
 

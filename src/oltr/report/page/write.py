@@ -15,12 +15,13 @@ from oltr import __version__
 from oltr.figures.choose_runs import baseline
 from oltr.figures.figure import all_figures
 from oltr.files import atomic_write, check_writable
+from oltr.report.page.chart import class_chart
 from oltr.report.page.classes import class_lines, most_confused
 from oltr.report.page.pictures import Picture, draw_pictures
 from oltr.report.page.repeat import origin
 from oltr.report.page.runs import MeasuredRun, best_run, data_cautions, measured_runs
 from oltr.report.page.verdict import verdict
-from oltr.report.page.worst import worst_images
+from oltr.report.page.worst import strip, worst_images
 from oltr.runs.tables import comparison
 from oltr.wording import count
 
@@ -48,6 +49,7 @@ def page(runs: Sequence[MeasuredRun], pictures: Sequence[Picture], command: str)
     best, over = best_run(runs), baseline([each.run for each in runs])
     table = comparison({run.name: run.report for run in runs}, over=over.name)
     ordered = [best, *[run for run in runs if run is not best]]  # of the folded parts the first is open
+    worst = [(each.name, *worst_images(each.run)) for each in ordered]
     widths = [len(columns) for _, columns in table.groups]
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
@@ -70,7 +72,9 @@ def page(runs: Sequence[MeasuredRun], pictures: Sequence[Picture], command: str)
         classes=class_lines(runs, best),
         num_classes=runs[0].report.num_classes,
         pairs=[(each.name, most_confused(each.run)) for each in ordered],
-        worst=[(each.name, *worst_images(each.run)) for each in ordered],
+        worst=worst,
+        strip=strip(worst[0][1]),
+        chart=class_chart(best),
         origins=[origin(run) for run in runs],
         command=command,
         version=__version__,

@@ -34,7 +34,7 @@ def explain(run: TrainedRun, image: Path) -> Explanation:
     """The verdict on an image file and what led to it, from one pass through the network."""
     if image.is_dir():
         raise UserError(f"{image} is a folder.", "One image is explained at a time.", "an image in it")
-    pixels = as_images(read_image(image, run.config.data.stored_size)[None])
+    pixels = as_images(read_image(image, run.config.data.frame)[None])
     views = next(views_of(run, pixels))
     with (
         torch.inference_mode(),

@@ -29,6 +29,7 @@ class ActivationAverages:
     most: np.ndarray
     images: int  # that each mean is taken of
     looked_at: str  # among which images they were found
+    edges: float  # how much of its images' edges a mean keeps, median; unrelated images leave 1/√images
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,17 +64,26 @@ class TrainingSample:
     def averages(self, neurons: Iterable[int]) -> ActivationAverages:
         """The mean images of those neurons."""
         chosen = np.array(list(neurons), dtype=np.int64)
-        least, most = (
-            np.stack(
-                [self.pictures(rows[neuron].numpy()).mean(axis=0, dtype=np.float64) for neuron in chosen]
-            )
-            for rows in (self.found.least, self.found.most)
-        )
-        return ActivationAverages(chosen, least, most, self.found.most.shape[1], self.described)
+        means: list[np.ndarray] = []
+        edges: list[float] = []
+        for rows in (self.found.least, self.found.most):
+            for neuron in chosen:
+                pictures = self.pictures(rows[neuron].numpy()).astype(np.float64)
+                means.append(pictures.mean(axis=0))
+                edges.append(float(_edges(means[-1]) / max(_edges(pictures).mean(), 1e-9)))
+        least, most = np.stack(means[: len(chosen)]), np.stack(means[len(chosen) :])
+        images = self.found.most.shape[1]
+        return ActivationAverages(chosen, least, most, images, self.described, float(np.median(edges)))
 
     def pictures(self, images: np.ndarray) -> np.ndarray:
         """Some of the images: n×s×s×3 uint8."""
         return pictures_of(self.run, subset(self.images, images))
+
+
+def _edges(pictures: np.ndarray) -> np.ndarray:
+    """Root mean square of the differences between neighbouring pixels, …×s×s×3 → …"""
+    across, down = (np.diff(pictures, axis=axis) for axis in (-2, -3))
+    return np.sqrt(np.square(across).mean(axis=(-3, -2, -1)) + np.square(down).mean(axis=(-3, -2, -1)))
 
 
 def training_sample(run: TrainedRun, at_most: int = AT_MOST) -> TrainingSample:

@@ -72,6 +72,22 @@
   form.addEventListener("submit", (event) => event.preventDefault());
   filter();
 
+  // Figures are folded, and on a phone as wide as the screen: a button shows them as large as they are.
+  const figures = [...document.querySelectorAll("details.figure")];
+  const unfold = document.getElementById("unfold");
+  unfold.hidden = false;
+  unfold.addEventListener("click", () => {
+    const open = unfold.textContent === "Unfold all";
+    figures.forEach((part) => { part.open = open; });
+    unfold.textContent = open ? "Fold all" : "Unfold all";
+  });
+  document.querySelectorAll(".enlarge").forEach((press) => {
+    press.hidden = false;
+    press.addEventListener("click", () => {
+      press.textContent = press.closest("figure").classList.toggle("large") ? "Fit" : "Enlarge";
+    });
+  });
+
   // What is folded would not be printed.
   let closed = [];
   addEventListener("beforeprint", () => {
