@@ -51,7 +51,7 @@ class LogitAdjusted(Method):
         "of the last map and of middle levels; tau 1.25",
     )
     Settings = Settings
-    first_stage = "balanced-softmax"
+    first_stage = "logit-adjusted"
     score = "max-logit"
 
     def __init__(self, settings: Mapping[str, Any], train_counts: Tensor, image_size: int):

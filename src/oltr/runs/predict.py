@@ -35,7 +35,7 @@ NOT_FINITE = "the network's output is NaN or infinite"
 def predict(run: TrainedRun, images: Iterable[Given] | Given) -> pd.DataFrame:
     """The columns of predictions.csv; an image without an answer has the reason in `error` and no more."""
     rows: list[dict[str, Any]] = []
-    for some in decoded(images, run.config.data.stored_size):
+    for some in decoded(images, run.config.data.frame):
         found = iter(()) if some.pixels is None else answer(run, some.pixels)
         for name, problem in zip(some.names, some.problems, strict=True):
             rows.append({"path": name, **({"error": problem} if problem else next(found))})
@@ -45,7 +45,7 @@ def predict(run: TrainedRun, images: Iterable[Given] | Given) -> pd.DataFrame:
 def predict_proba(run: TrainedRun, images: Iterable[Given] | Given) -> np.ndarray:
     """Probabilities N×K, calibrated where the run has a temperature; NaN for an image without an answer."""
     parts = [np.empty((0, len(run.class_names)))]
-    for some in decoded(images, run.config.data.stored_size):
+    for some in decoded(images, run.config.data.frame):
         found = np.full((len(some.names), len(run.class_names)), np.nan)
         if some.pixels is not None:
             outputs = compute_outputs(run, as_images(some.pixels))

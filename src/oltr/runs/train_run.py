@@ -58,13 +58,14 @@ def train_run(
 
 
 def as_packed(config: RunConfig, manifest: Manifest) -> RunConfig:
-    """The run with the size of a pack that stores less than the recipe does; later images get the same."""
+    """The run with the shape and size of a pack's images, which are stretched and may be smaller than the
+    recipe's; later images get the same."""
     if manifest.pack is None:
         return config
-    size = open_pack(manifest.pack).size
-    if not config.data.image_size <= size < config.data.stored_size:
-        return config
-    return dataclasses.replace(config, data=dataclasses.replace(config.data, stored_size=size))
+    size, data = open_pack(manifest.pack).size, dataclasses.replace(config.data, resize="stretch")
+    if data.image_size <= size < data.stored_size:
+        data = dataclasses.replace(data, stored_size=size)
+    return dataclasses.replace(config, data=data)
 
 
 def _is_complete(folder: RunFolder, manifest: Manifest) -> bool:

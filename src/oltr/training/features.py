@@ -17,7 +17,7 @@ from oltr.console import console
 from oltr.data.augment import Augment
 from oltr.data.decode import decode_all
 from oltr.data.features import Features
-from oltr.data.image_access import Images, resized
+from oltr.data.image_access import Images, open_images, resized
 from oltr.data.manifest import Manifest
 from oltr.data.pack import open_pack
 from oltr.distributed import rank
@@ -39,6 +39,7 @@ def frozen_features(
     backbone = build_backbone(config, weights=config.weights)
     assert isinstance(backbone, MultilevelBackbone)
     backbone.to(device).eval().to(memory_format=torch.channels_last)
+    open_images(manifest, [], config.data.frame, config.data.image_size, device)  # checks the sizes
     rows = list(range(len(manifest.table)))
     keys = image_keys(manifest, rows)
     values = torch.empty(len(rows), backbone.described)
