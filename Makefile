@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo install test lint clean
+.PHONY: demo install test soak lint clean
 
 demo: install
 	$(BIN)/oltr demo
@@ -12,6 +12,9 @@ install: $(VENV)/.installed
 
 test: $(VENV)/.installed-dev lint
 	$(BIN)/python -m pytest
+
+soak: $(VENV)/.installed-dev
+	OLTR_NEEDS_BROWSER=1 $(BIN)/python -m pytest -m soak
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

@@ -58,8 +58,10 @@ class StageConfig:
     lr: float = 0.1  # backbone, attention and direct feature
     classifier_lr: float = 0.1
     memory_lr: float = 0.01
-    momentum: float = 0.9
-    weight_decay: float = 5e-4
+    layer_decay: float = 1.0  # the backbone's rate falls by this factor from each layer to the one before it
+    optimizer: Literal["sgd", "adamw"] = "sgd"
+    momentum: float = 0.9  # of SGD
+    weight_decay: float = 5e-4  # AdamW: of matrices and kernels alone
     schedule: Literal["step", "cosine"] = "step"
     lr_milestones: dict[int, float] = field(default_factory=dict)  # "step": from this epoch on, this factor
     warmup_epochs: int = 0  # linear, from the first epoch on
@@ -67,6 +69,7 @@ class StageConfig:
     ema: float = 0.0  # decay of the average of the weights over the steps, which is then kept; 0: none
     frozen: tuple[str, ...] = ()  # roles that do not learn
     freeze_statistics: bool = False  # of the frozen roles; else their batch norms still follow the data
+    keep_statistics: bool = False  # the backbone's batch norms keep their statistics while its weights learn
 
     def lr_factor(self, epoch: int, step: int = 0, steps: int = 1) -> float:
         """The factor of the learning rates in `epoch` (from 0), or at one of its `steps` (from 0)."""

@@ -1,17 +1,20 @@
 """What holds for every score, and those that read cached outputs alone."""
 
 import math
+import pkgutil
+from importlib import import_module
 
 import pytest
 import torch
 
+from oltr import openset
 from oltr.errors import UserError
 from oltr.metrics.detection import auroc
-from oltr.openset import SCORES, FittedScore, ScoreInfo
+from oltr.openset import SCORES, FittedScore, Score, ScoreInfo
 from oltr.runs.outputs import Outputs
 from tests.helpers.separable import fitted, outputs, row, separable, strangers
 
-NAMES = ["energy", "knn", "mahalanobis", "max-logit", "odin", "openmax", "reachability", "softmax", "vim"]
+NAMES = list(SCORES)
 FITTED = [name for name in NAMES if issubclass(SCORES[name], FittedScore)]
 COUNTS = [120, 40, 12, 3, 1]
 
@@ -21,8 +24,21 @@ def ready(name, training=None):
     return fitted(name, training or separable(COUNTS, seed=0)) if name in FITTED else SCORES[name]()
 
 
-def test_the_scores_there_are():
-    assert list(SCORES) == NAMES and FITTED == ["knn", "mahalanobis", "openmax", "vim"]
+def test_every_score_of_the_package_is_registered_and_exported():
+    names = [found.name for found in pkgutil.iter_modules(openset.__path__)]
+    modules = [import_module(f"oltr.openset.{name}") for name in names]
+    written = {
+        thing
+        for module in modules
+        for thing in vars(module).values()
+        if isinstance(thing, type) and issubclass(thing, Score) and hasattr(thing, "name")
+    }
+    assert {"softmax", "openmax", "odin"} <= set(NAMES) == {score.name for score in written}
+    assert all(getattr(openset, score.__name__) is score is SCORES[score.name] for score in written)
+    assert {score.__name__ for score in written} <= set(openset.__all__)
+
+
+def test_a_misspelt_name():
     with pytest.raises(UserError, match="did you mean softmax"):
         SCORES["softmx"]()
 
@@ -33,7 +49,8 @@ def test_every_score_says_where_it_comes_from(name):
     assert score.name == name and isinstance(score.info, ScoreInfo)
     assert score.info.title and score.info.summary and str(score.info.year) in score.info.paper
     assert score.default_threshold == {"softmax": 0.1, "openmax": 0.5}.get(name)
-    assert score.needs == {"odin": "images"}.get(name, "training outputs" if name in FITTED else "outputs")
+    assert (score.needs == "training outputs") == (name in FITTED)
+    assert (score.needs == "images") == bool(score.view) == (type(score).change is not Score.change)
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "reachability"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 import signal
 
@@ -30,15 +31,19 @@ def same_weights(a, b):
 
 @pytest.fixture(scope="module")
 def whole(pack, tmp_path_factory):
-    """An uninterrupted run of each method that is interrupted below."""
-    runs = {}
-    for method in ("oltr", "oltr-paper"):
-        runs[method] = tmp_path_factory.mktemp(method) / "run"
-        done = train(pack, runs[method], method=method)
+    """The uninterrupted run of a method, trained when it is first asked for."""
+
+    @functools.cache
+    def run(method):
+        out = tmp_path_factory.mktemp(method) / "run"
+        done = train(pack, out, method=method)
         assert done.returncode == 0, done.stderr
-    return runs
+        return out
+
+    return run
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("method", ["oltr", "oltr-paper"])
 def test_killed_at_a_random_step_and_resumed(pack, whole, tmp_path, method):
     at = random.randint(1, STEPS)
@@ -47,16 +52,17 @@ def test_killed_at_a_random_step_and_resumed(pack, whole, tmp_path, method):
     assert not RunFolder(tmp_path / "run").model.exists()
     resumed = train(pack, tmp_path / "run", "--resume", method=method)
     assert resumed.returncode == 0, f"step {at}: {resumed.stderr}"
-    same_weights(tmp_path / "run", whole[method])
-    losses = [RunFolder(run).metrics.read_text().splitlines() for run in (tmp_path / "run", whole[method])]
+    same_weights(tmp_path / "run", whole(method))
+    losses = [RunFolder(run).metrics.read_text().splitlines() for run in (tmp_path / "run", whole(method))]
     assert [row.split(",")[:4] for row in losses[0]] == [row.split(",")[:4] for row in losses[1]]
 
 
+@pytest.mark.soak
 def test_killed_in_both_stages(pack, whole, tmp_path):
     for at in (10, 8, 5):  # in stage 1, then twice in what is left
         train(pack, tmp_path / "run", "--resume", at=at)
     assert train(pack, tmp_path / "run", "--resume").returncode == 0
-    same_weights(tmp_path / "run", whole["oltr"])
+    same_weights(tmp_path / "run", whole("oltr"))
 
 
 def test_ctrl_c_ends_with_a_word_and_resumes(pack, whole, tmp_path):
@@ -64,9 +70,10 @@ def test_ctrl_c_ends_with_a_word_and_resumes(pack, whole, tmp_path):
     assert stopped.returncode == 130
     assert "--resume" in stopped.stderr and "Traceback" not in stopped.stderr
     assert train(pack, tmp_path / "run", "--resume").returncode == 0
-    same_weights(tmp_path / "run", whole["oltr"])
+    same_weights(tmp_path / "run", whole("oltr"))
 
 
+@pytest.mark.soak
 def test_a_backbone_with_dropout_resumes_exactly_too(pack, tmp_path):
     # Random depth and dropout draw from torch's global generator.
     backbone = ("--set", "stage1.lr=0.01", "--image-size", "32")

@@ -109,6 +109,7 @@ def test_two_nodes_learn_what_one_process_learns(pack, one, tmp_path, port, star
     assert second.stdout == second.stderr == ""
 
 
+@pytest.mark.soak
 def test_when_one_dies_the_other_ends_and_both_resume_though_one_alone_has_the_run_folder(
     pack, one, tmp_path, port
 ):

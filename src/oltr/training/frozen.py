@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from torch.nn.modules.batchnorm import _BatchNorm
+
 from oltr.config import StageConfig
 from oltr.nn.network import Network
 
@@ -18,9 +20,13 @@ def freeze(network: Network, stage: StageConfig, image_size: int) -> None:
 
 
 def set_training_mode(network: Network, stage: StageConfig) -> None:
-    """Training mode, except for frozen roles whose batch statistics are frozen too."""
+    """Training mode, except for frozen roles whose statistics are frozen too, and norms that keep theirs."""
     network.train()
     if stage.freeze_statistics:
         for role in stage.frozen:
             if (part := getattr(network, role, None)) is not None:
                 part.eval()
+    if stage.keep_statistics:
+        for module in network.backbone.modules():
+            if isinstance(module, _BatchNorm):
+                module.eval()

@@ -17,6 +17,7 @@ _STAGE_LIMITS: dict[str, tuple[float, float]] = {
     "lr": (0, math.inf),
     "classifier_lr": (0, math.inf),
     "memory_lr": (0, math.inf),
+    "layer_decay": (0.01, 1),
     "momentum": (0, 1),
     "weight_decay": (0, math.inf),
     "warmup_epochs": (0, math.inf),

@@ -1,31 +1,36 @@
-"""SGD in which each role of the network learns at its own rate."""
+"""SGD or AdamW, in which each role of the network and each layer of its backbone learns at its own rate."""
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import torch
 
 from oltr.config import StageConfig
 from oltr.nn.network import Network
+from oltr.training.layer_decay import layer_factors
+
+# The steps before a CUDA graph is recorded are meant to run without it.
+warnings.filterwarnings("ignore", "This instance was constructed with capturable=True")
 
 
-def make_optimizer(network: Network, stage: StageConfig, fused: bool) -> torch.optim.SGD:
-    """One group per role, with its rate before the schedule as `base_lr`."""
-    rates = {"classifier": stage.classifier_lr, "memory": stage.memory_lr}
-    groups: dict[str, list[torch.nn.Parameter]] = {}
-    for role, parameter in network.roles():
-        if parameter.requires_grad:
-            groups.setdefault(role, []).append(parameter)
-    return torch.optim.SGD(
-        [
-            {"params": parameters, "base_lr": rates.get(role, stage.lr), "role": role}
-            for role, parameters in groups.items()
-        ],
+def make_optimizer(network: Network, stage: StageConfig, fused: bool) -> torch.optim.Optimizer:
+    """One group per role and factor of its rate, with the rate before the schedule as `base_lr`."""
+    if stage.optimizer == "sgd":
+        return torch.optim.SGD(
+            _groups(network, stage),
+            lr=stage.lr,
+            momentum=stage.momentum,
+            weight_decay=stage.weight_decay,
+            fused=fused,
+        )
+    return torch.optim.AdamW(
+        [part for group in _groups(network, stage) for part in _by_weight_decay(group, stage.weight_decay)],
         lr=stage.lr,
-        momentum=stage.momentum,
-        weight_decay=stage.weight_decay,
+        betas=(0.9, 0.999),
         fused=fused,
+        capturable=fused,
     )
 
 
@@ -33,3 +38,25 @@ def load_momentum(optimizer: torch.optim.Optimizer, saved: dict[str, Any]) -> No
     """The momentum of a saved state; rates and options stay as the configuration has made them."""
     groups = optimizer.state_dict()["param_groups"]
     optimizer.load_state_dict({"state": saved["state"], "param_groups": groups})
+
+
+def _groups(network: Network, stage: StageConfig) -> list[dict[str, Any]]:
+    """The parameters that learn, by role and layer factor."""
+    rates = {"classifier": stage.classifier_lr, "memory": stage.memory_lr}
+    factors = layer_factors(network.backbone.net, stage.layer_decay)
+    groups: dict[tuple[str, float], list[torch.nn.Parameter]] = {}
+    for role, parameter in network.roles():
+        if parameter.requires_grad:
+            groups.setdefault((role, factors.get(parameter, 1.0)), []).append(parameter)
+    return [
+        {"params": parameters, "base_lr": rates.get(role, stage.lr) * factor, "role": role}
+        for (role, factor), parameters in groups.items()
+    ]
+
+
+def _by_weight_decay(group: dict[str, Any], weight_decay: float) -> list[dict[str, Any]]:
+    """A group in two: matrices and kernels with weight decay; biases, norms and other scales without."""
+    matrices = [parameter for parameter in group["params"] if parameter.ndim > 1]
+    others = [parameter for parameter in group["params"] if parameter.ndim <= 1]
+    parts = ((matrices, weight_decay), (others, 0.0))
+    return [group | {"params": part, "weight_decay": decay} for part, decay in parts if part]

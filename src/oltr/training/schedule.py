@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import fmean
 from typing import Any
 
 import torch
@@ -13,9 +14,9 @@ from oltr.config import StageConfig
 class LearningRates:
     """Sets the rate of each optimiser group: base_lr · lr_factor, once an epoch or before each step.
 
-    On a GPU they are float32 tensors there, which fused SGD reads in each step: a CUDA graph recorded once
-    serves every rate. An epoch's rates are sent at its start (steps × groups); a step copies its row on the
-    device, one small copy that the host does not wait for.
+    On a GPU they are float32 tensors there, which a fused optimiser reads in each step: a CUDA graph recorded
+    once serves every rate. An epoch's rates are sent at its start (steps × groups); a step copies its row on
+    the device, one small copy that the host does not wait for.
     """
 
     def __init__(self, optimizer: torch.optim.Optimizer, stage: StageConfig, device: torch.device):
@@ -28,9 +29,9 @@ class LearningRates:
 
     def start_epoch(self, epoch: int, steps: int) -> None:
         """The rates of an epoch of so many steps; those of its first step are set."""
-        rows = [
-            [group["base_lr"] * factor for group in self.groups] for factor in self._factors(epoch, steps)
-        ]
+        factors = self._factors(epoch, steps)
+        self.mean_factor = fmean(factors)
+        rows = [[group["base_lr"] * factor for group in self.groups] for factor in factors]
         self.rows: list[Any] = rows
         if self.on_device is not None:
             self.rows = list(torch.tensor(rows, device=self.on_device.device))

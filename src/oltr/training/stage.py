@@ -204,7 +204,7 @@ class Stage:
         return {
             "stage": self.number,
             "epoch": epoch + 1,
-            "lr": self.stage.lr * self.stage.lr_factor(epoch),
+            "lr": self.stage.lr * self.rates.mean_factor,
             "loss": trained["loss"],
             **measured,
             "seconds": round(trained["seconds"], 3),

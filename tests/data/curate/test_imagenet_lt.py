@@ -176,6 +176,7 @@ def test_an_image_in_two_lists_is_refused(tmp_path):
         made(tmp_path, root=tree(tmp_path / "ilsvrc"), lists=folder, open_root=tmp_path)
 
 
+@pytest.mark.soak
 def test_the_real_size_from_an_index(tmp_path):
     sizes = 1281 + (np.arange(1000) < 167)
     names = [f"n{c:08d}" for c in range(1000)]
