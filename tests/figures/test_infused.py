@@ -104,7 +104,7 @@ def test_missing_patches_are_said_in_their_place():
 
 def test_average_images():
     dark, light = np.full((1, 32, 32, 3), 100.0), np.full((1, 32, 32, 3), 110.0)
-    averages = ActivationAverages(np.array([7]), dark, light, 50, "all 900 training images")
+    averages = ActivationAverages(np.array([7]), dark, light, 50, "all 900 training images", 1.0)
     figure = activation_averages_figure(PICTURES, averages, ["cat"])
     said = words(figure)
     assert "50 images" in said and "neuron 7:\nleast" in said and "neuron 7:\nmost" in said
@@ -114,4 +114,6 @@ def test_average_images():
 
 def test_averages_that_are_all_the_same_are_drawn():
     grey = np.full((1, 32, 32, 3), 100.0)
-    words(activation_averages_figure(PICTURES, ActivationAverages(np.array([7]), grey, grey, 5, "x"), [""]))
+    words(
+        activation_averages_figure(PICTURES, ActivationAverages(np.array([7]), grey, grey, 5, "x", 1.0), [""])
+    )

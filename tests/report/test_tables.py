@@ -44,12 +44,25 @@ method │ many  medium   few  overall │ many  medium   few      F  unknown  A
 ───────┼─────────────────────────────┼──────────────────────────────────────────
 oltr   │ 75.0       –  30.0     52.5 │ 70.0       –  25.0  0.500     50.0   80.0
   ±    │  4.5       –  21.0      3.0 │    –       –     –  0.020        –    4.5
-Percent, mean over classes; unknown: open images called so; ±: half the 95 %
-interval over test images.
+Percent, mean over classes; unknown: open images called so.
+±: half of the 95 % interval over test images.
 Open: score softmax, threshold 0.1.
 Top-5: 90.0. Of all test images 61.0 % are right. Calibration error 8.1 % (2.3 %
 after temperature 1.37).
 """)
+
+
+def test_several_runs_tell_their_widest_intervals_in_a_note():
+    def report(half):
+        closed = {"many": 0.75, "medium": None, "few": 0.3, "overall": 0.525}
+        closed["interval"] = {"few": [0.3 - half, 0.3 + half], "overall": [0.5, 0.56]}
+        return sample_report(closed=closed, open={"interval": {"auroc": [0.8 - half, 0.8 + half]}})
+
+    table = comparison({"a": report(0.04), "b": report(0.05)})
+    assert [row[0] for row in table.rows] == ["a (oltr)", "b (oltr)"]
+    note = "± at most, half of the 95 % interval over test images: few 5.0, overall 3.0, AUROC 5.0."
+    assert table.notes[1] == note
+    assert note not in comparison({"a": report(0.04), "old": sample_report()}).notes
 
 
 def test_no_validation_images_no_temperature():

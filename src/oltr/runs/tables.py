@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 MISSING = "–"
 _SHOTS = ("many", "medium", "few")
+_LOOKED_AT = (("closed", "few"), ("closed", "overall"), ("open", "f_measure"), ("open", "auroc"))
 
 
 class _Column(NamedTuple):
@@ -87,13 +88,13 @@ def comparison(reports: Mapping[str, Report], over: str | None = None) -> Table:
 
     Every run but the one named `over` is followed by its difference to that one.
     """
-    columns = _columns(reports)
+    columns, alone = _columns(reports), len(reports) == 1
     rows: list[list[str]] = []
     for name, report in reports.items():
         ours = [_number(report.data, column) for column in columns]
         label = name if report["method"] in name else f"{name} ({report['method']})"
         rows.append([label, *_cells(ours, columns)])
-        if _has_intervals(report):
+        if alone and _has_intervals(report):
             rows.append(["  ±", *_cells([_half_width(report.data, column) for column in columns], columns)])
         if over is not None and name != over:
             gaps = _gaps(ours, [_number(reports[over].data, column) for column in columns])
@@ -105,9 +106,9 @@ def comparison(reports: Mapping[str, Report], over: str | None = None) -> Table:
     groups = [("", ["method"])]
     for part in dict.fromkeys(column.part for column in columns):
         groups.append((part, [column.title for column in columns if column.part == part]))
-    legend = _legend(columns, any(map(_has_intervals, reports.values())))
-    notes = [legend, *_untested_notes(reports), *_open_notes(reports)]
-    if len(reports) == 1:
+    notes = [_legend(columns), *_untested_notes(reports), *_interval_notes(reports, columns)]
+    notes += _open_notes(reports)
+    if alone:
         notes += [words for report in reports.values() if (words := _probabilities(report))]
     notes += _other_notes(reports)
     return Table(_title(reports), groups, rows, notes)
@@ -140,12 +141,26 @@ def _title(reports: Mapping[str, Report]) -> str:
     return ", ".join(parts)
 
 
-def _legend(columns: Sequence[_Column], with_intervals: bool) -> str:
+def _legend(columns: Sequence[_Column]) -> str:
     keys = [column.key for column in columns]
     legend = "Percent, mean over classes"
     legend += "; unknown: open images called so" if "unknown_recall" in keys else ""
-    legend += "; F 2019: as printed in the paper" if "f_measure_2019" in keys else ""
-    return legend + ("; ±: half the 95 % interval over test images." if with_intervals else ".")
+    return legend + ("; F 2019: as printed in the paper." if "f_measure_2019" in keys else ".")
+
+
+def _interval_notes(reports: Mapping[str, Report], columns: Sequence[_Column]) -> list[str]:
+    """What the row of intervals is; of several runs, the widest of the numbers most looked at."""
+    told = "half of the 95 % interval over test images"
+    if not all(map(_has_intervals, reports.values())):
+        return []
+    if len(reports) == 1:
+        return [f"±: {told}."]
+    widest = []
+    for column in columns:
+        halves = [half for each in reports.values() if (half := _half_width(each.data, column)) is not None]
+        if halves and (column.part, column.key) in _LOOKED_AT:
+            widest.append(f"{column.title} {_cells([max(halves)], [column])[0]}")
+    return [f"± at most, {told}: {', '.join(widest)}."]
 
 
 def _probabilities(report: Report) -> str:
