@@ -45,7 +45,12 @@ def trained(name, classes):
     return network.state_dict()
 
 
-NEED_LOGITS = {"balanced-softmax", "cost-sensitive", "focal", "logit-adjusted"}  # of a head that works in blocks
+NEED_LOGITS = {
+    "balanced-softmax",
+    "cost-sensitive",
+    "focal",
+    "logit-adjusted",
+}  # of a head that works in blocks
 
 
 @pytest.mark.parametrize("name", sorted(set(METHODS) - NEED_LOGITS))

@@ -56,7 +56,8 @@ class LogitAdjusted(Method):
 
     def __init__(self, settings: Mapping[str, Any], train_counts: Tensor, image_size: int):
         super().__init__(settings, train_counts, image_size)
-        self.balanced_softmax = BalancedSoftmaxLoss(train_counts)
+        # The loss has no place for a class without images: one that is never seen.
+        self.balanced_softmax = BalancedSoftmaxLoss(train_counts.clamp(min=1))
 
     def build_stage2(self, first: Network) -> Network:
         backbone = MultilevelBackbone(first.backbone)
