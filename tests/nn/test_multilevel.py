@@ -43,7 +43,7 @@ def test_features_are_centred_scaled_and_of_unit_length_by_level(backbone):
             part = described[row, at : at + width] - train[:, at : at + width].mean(0)
             if level:
                 part = part / train[:, at : at + width].std(0, correction=0).clamp(min=1e-6)
-            expected = SCALE * (0.25 if level else 1.0) * F.normalize(part, dim=0)
+            expected = SCALE * (0.35 if level else 1.0) * F.normalize(part, dim=0)
             torch.testing.assert_close(feature[row, at : at + width], expected, rtol=1e-3, atol=1e-4)
         at += width
     assert at == backbone.channels == feature.shape[1]

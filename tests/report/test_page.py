@@ -163,7 +163,7 @@ def test_what_all_networks_warn_of_is_said_once(tmp_path):
     with pytest.warns(UserWarning) as said:
         _, pictures = make(tmp_path, *(run.path for run in runs), figures=tmp_path / "figures")
     assert [str(warning.message) for warning in said] == [
-        "The backbone gives no feature map at this image size: attention is off."
+        "The backbone gives no feature map (frozen features, or a small image): attention is off."
     ]
     absent = missing(pictures)
     assert "method" not in absent and "infused" not in absent and "no attention" in absent["attention"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -21,7 +23,7 @@ class MultilevelBackbone(Backbone):
     once.
     """
 
-    def __init__(self, backbone: Backbone, levels: int = 3, level_weight: float = 0.25):
+    def __init__(self, backbone: Backbone, levels: int = 3, level_weight: float = 0.35):
         nn.Module.__init__(self)
         self.net, self.pretrained = backbone.net, backbone.pretrained
         self.prefix_tokens, self.map_channels = backbone.prefix_tokens, backbone.channels
@@ -35,6 +37,7 @@ class MultilevelBackbone(Backbone):
         self.std: Tensor
         self.register_buffer("mean", torch.zeros(self.described))
         self.register_buffer("std", torch.ones(self.described))
+        self.bfloat16_on_cpu = False  # in which CPUs that have it are twice as fast
 
     def forward(self, images: Tensor) -> Tensor:
         described = images.shape[1:] == (self.described, 1, 1)
@@ -42,10 +45,12 @@ class MultilevelBackbone(Backbone):
 
     def describe(self, images: Tensor) -> Tensor:
         """√f̄ and ḡ_k of each image, side by side: B×3×S×S → B×R, float32."""
-        if self.levels:
-            last, maps = self.net.forward_intermediates(images, indices=self.levels)
-        else:
-            last, maps = self.net.forward_features(images), []
+        fast = self.bfloat16_on_cpu and images.device.type == "cpu"
+        with torch.autocast("cpu", torch.bfloat16) if fast else nullcontext():
+            if self.levels:
+                last, maps = self.net.forward_intermediates(images, indices=self.levels)
+            else:
+                last, maps = self.net.forward_features(images), []
         last = to_map(last, self.map_channels, self.prefix_tokens).float().mean(dim=(2, 3))
         root = last.sign() * last.abs().sqrt()
         return torch.cat([root, *(each.float().mean(dim=(2, 3)) for each in maps)], dim=1)

@@ -77,6 +77,8 @@ def build_attention(
     if kind == "none":
         return None
     if not backbone.has_map:
-        warnings.warn("The backbone gives no feature map here (frozen features, or a small image): attention is off.")
+        warnings.warn(
+            "The backbone gives no feature map (frozen features, or a small image): attention is off."
+        )
         return None
     return Attention(backbone.channels, backbone.map_size, kind, form)

@@ -9,6 +9,7 @@ from oltr.methods import METHODS, Method
 from oltr.nn.backbone import Backbone
 from oltr.nn.multilevel import MultilevelBackbone
 from oltr.nn.network import Network
+from oltr.training.precision import cpu_has_bfloat16
 
 
 def build_method(config: RunConfig, train_counts: torch.Tensor) -> Method:
@@ -26,7 +27,11 @@ def build_network(config: RunConfig, method: Method, stage: int, weights: str | 
 def build_backbone(config: RunConfig, weights: str | None = None) -> Backbone:
     """The run's backbone; one that stays frozen gives features of several levels."""
     backbone = Backbone(config.backbone, config.data.image_size, weights)
-    return MultilevelBackbone(backbone) if config.train_backbone == "none" else backbone
+    if config.train_backbone != "none":
+        return backbone
+    frozen = MultilevelBackbone(backbone)
+    frozen.bfloat16_on_cpu = config.precision == "auto" and cpu_has_bfloat16()
+    return frozen
 
 
 def build_stage2(config: RunConfig, method: Method, first: Network) -> Network:

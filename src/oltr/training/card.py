@@ -8,7 +8,7 @@ from typing import Any
 from oltr.config import RunConfig
 from oltr.recipes import load_recipe
 
-LARGER = 8 / 7  # frozen features are better above the size that the weights were trained at
+LARGER = 9 / 7  # frozen features are better above the size that the weights were trained at
 STEP = 32  # of the sizes, as most networks reduce the image by it
 
 

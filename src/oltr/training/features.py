@@ -27,7 +27,7 @@ from oltr.training.feature_cache import FeatureCache, cache_name, image_keys
 from oltr.training.precision import autocast
 from oltr.wording import count
 
-BATCH = 32  # images: small enough for a CPU's caches
+BATCH = 16  # images: small enough for a CPU's caches
 BLOCK = 8192  # images after which the cache is written
 TOLD_AFTER = 128  # images, from whose speed the whole time is estimated
 
@@ -47,7 +47,7 @@ def frozen_features(
         say_work(len(rows), 0, config)
         values[:] = torch.cat(list(_describe(backbone, manifest, rows, config, device)))
     else:
-        view = dataclasses.asdict(config.data) | {"bfloat16": _low_precision(device, config.precision)}
+        view = dataclasses.asdict(config.data) | {"bfloat16": _low_precision(backbone, device, config)}
         cache = FeatureCache(folder / cache_name(config.backbone, backbone.net, view), backbone.described)
         missing = list({keys[row]: row for row in rows if keys[row] not in cache}.values())
         say_work(len(missing), len(rows) - len(missing), config)
@@ -117,6 +117,7 @@ def _batches(manifest: Manifest, rows: list[int], frame: Frame) -> Iterator[Tens
         yield stacked if stacked.shape[2] <= frame.size else resized(stacked, frame.size)
 
 
-def _low_precision(device: torch.device, precision: str) -> bool:
-    with autocast(device, precision):
-        return torch.is_autocast_enabled(device.type)
+def _low_precision(backbone: MultilevelBackbone, device: torch.device, config: RunConfig) -> bool:
+    """Whether the features are computed in bfloat16."""
+    with autocast(device, config.precision):
+        return torch.is_autocast_enabled(device.type) or (device.type == "cpu" and backbone.bfloat16_on_cpu)

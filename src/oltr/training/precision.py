@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
+from typing import Any
 
 import torch
 
@@ -14,6 +16,12 @@ def autocast(device: torch.device, precision: str) -> torch.autocast:
     """
     low = precision == "bfloat16" or (precision == "auto" and device.type == "cuda" and _gpu_has_bfloat16())
     return torch.autocast(device.type, torch.bfloat16, enabled=low, cache_enabled=False)
+
+
+def cpu_has_bfloat16() -> bool:
+    """Whether the CPU multiplies in bfloat16 itself; older versions of torch do not know."""
+    known: Mapping[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
+    return bool(known.get("avx512_bf16") or known.get("amx_bf16"))
 
 
 @torch.compiler.assume_constant_result  # the compiler asks and does not look inside: a step stays one graph
