@@ -4,6 +4,7 @@ import torch
 from oltr.errors import UserError
 from oltr.nn.backbone import Backbone
 from oltr.nn.expert_stages import draw_again, give_experts
+from oltr.nn.multilevel import MultilevelBackbone
 
 EXPERTS = 3
 
@@ -93,3 +94,8 @@ def test_a_last_stage_without_layers_is_told(stages):
     backbone.net.feature_info = stages
     with pytest.raises(UserError, match="no named last stage"):
         give_experts(backbone, EXPERTS, 32)
+
+
+def test_a_frozen_backbone_is_refused():
+    with pytest.raises(UserError, match="needs? a last stage that learns"):
+        give_experts(MultilevelBackbone(Backbone("resnet10_half", 32)), 2, 32)

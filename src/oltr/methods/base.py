@@ -15,6 +15,8 @@ from oltr.nn.heads import LinearHead, Output
 from oltr.nn.network import Network
 from oltr.registry import Registry
 
+LAYER = 512  # width of the layer that losses on features act on where the backbone is frozen, as OLTR's
+
 
 @dataclass(frozen=True)
 class MethodInfo:
@@ -46,6 +48,9 @@ class Method(nn.Module):
     first_stage: str = "plain"
     needs_stage2: ClassVar[bool] = False  # whether without a second stage it is the plain model
     score: ClassVar[str] = "softmax"  # the open-set score, unless the user chooses another
+    # Whether a loss pulls at v_direct itself: where the backbone is frozen, it is given a layer to act on.
+    acts_on_features: ClassVar[bool] = False
+    backbone_frozen = False  # in the last stage; whoever builds the method from a configuration says so
 
     def __init__(self, settings: Mapping[str, Any], train_counts: Tensor, image_size: int):
         super().__init__()
@@ -66,8 +71,13 @@ class Method(nn.Module):
 
     def build_stage1(self, backbone: Backbone) -> Network:
         """The network of stage 1: a linear classifier on the pooled map."""
-        head = LinearHead(backbone.channels, self.num_classes)
-        return Network(backbone, DirectFeature(backbone.channels), head)
+        direct_feature = DirectFeature(backbone.channels, LAYER if self.has_layer else None)
+        return Network(backbone, direct_feature, LinearHead(direct_feature.dims, self.num_classes))
+
+    @property
+    def has_layer(self) -> bool:
+        """Whether there is a layer between a frozen backbone and the classifier, for losses on features."""
+        return self.acts_on_features and self.backbone_frozen
 
     def build_stage2(self, first: Network) -> Network:
         """The network of stage 2, built from the trained first one; by default the same network."""

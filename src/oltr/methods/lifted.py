@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from oltr.losses.lifted import LiftedStructureLoss
-from oltr.methods.base import METHODS, Method, MethodInfo
+from oltr.methods.base import LAYER, METHODS, Method, MethodInfo
 from oltr.nn.network import Network, Output
 
 
@@ -26,6 +26,7 @@ class Lifted(Method):
 
     Settings = LiftedSettings
     needs_stage2 = True
+    acts_on_features = True
     info = MethodInfo(
         title="Lifted structured loss",
         summary="The plain model, then cross-entropy and a loss on all pairs of a class-balanced batch",
@@ -38,6 +39,10 @@ class Lifted(Method):
     def __init__(self, settings: Mapping[str, Any], train_counts: Tensor, image_size: int):
         super().__init__(settings, train_counts, image_size)
         self.lifted_loss = LiftedStructureLoss(self.settings.margin)
+
+    @property
+    def first_stage(self) -> str:  # type: ignore[override]
+        return f"plain, fc {LAYER}" if self.has_layer else "plain"
 
     def loss(self, stage: int, network: Network, output: Output, labels: Tensor) -> dict[str, Tensor]:
         terms = super().loss(stage, network, output, labels)

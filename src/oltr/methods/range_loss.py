@@ -10,7 +10,7 @@ from torch import Tensor
 
 from oltr.config import within
 from oltr.losses.range import RangeLoss
-from oltr.methods.base import METHODS, Method, MethodInfo
+from oltr.methods.base import LAYER, METHODS, Method, MethodInfo
 from oltr.nn.network import Network, Output
 
 
@@ -33,6 +33,7 @@ class Range(Method):
 
     Settings = RangeSettings
     needs_stage2 = True
+    acts_on_features = True
     info = MethodInfo(
         title="Range loss",
         summary="The plain model, then cross-entropy, short ranges within and distance between classes",
@@ -46,6 +47,10 @@ class Range(Method):
         super().__init__(settings, train_counts, image_size)
         s = self.settings
         self.range_loss = RangeLoss(s.within_weight, s.between_weight, s.largest, s.margin)
+
+    @property
+    def first_stage(self) -> str:  # type: ignore[override]
+        return f"plain, fc {LAYER}" if self.has_layer else "plain"
 
     def loss(self, stage: int, network: Network, output: Output, labels: Tensor) -> dict[str, Tensor]:
         terms = super().loss(stage, network, output, labels)

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from oltr.errors import UserError
 from oltr.nn.backbone import Backbone
+from oltr.nn.multilevel import MultilevelBackbone
 
 
 class ExpertStages(nn.Module):
@@ -27,6 +28,10 @@ def give_experts(backbone: Backbone, experts: int, image_size: int) -> None:
 
     With pretrained weights all copies start from those.
     """
+    if isinstance(backbone, MultilevelBackbone):
+        raise UserError(
+            "Experts need a last stage that learns.", "The backbone is frozen.", "another --method"
+        )
     height, width = backbone.map_size
     wanted = (1, experts * backbone.channels, height, width)
     name = backbone.stages[-1] if backbone.stages else ""

@@ -14,7 +14,9 @@ from oltr.training.precision import cpu_has_bfloat16
 
 def build_method(config: RunConfig, train_counts: torch.Tensor) -> Method:
     """The run's method with its own settings."""
-    return METHODS[config.method](config.settings, train_counts, config.data.image_size)
+    method = METHODS[config.method](config.settings, train_counts, config.data.image_size)
+    method.backbone_frozen = "backbone" in config.stage(config.num_stages).frozen
+    return method
 
 
 def build_network(config: RunConfig, method: Method, stage: int, weights: str | None = None) -> Network:

@@ -5,16 +5,28 @@ from __future__ import annotations
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from oltr.config import StageConfig
+from oltr.errors import UserError
 from oltr.nn.network import Network
+from oltr.training.layer_decay import find_layers
 
 
-def freeze(network: Network, stage: StageConfig, image_size: int) -> None:
+def freeze(network: Network, stage: StageConfig, image_size: int, *, last_layer_only: bool = False) -> None:
     """Take the gradient from frozen roles and from parameters that no logit depends on, and from no other.
 
-    DDP waits for the gradient of every parameter that has one.
+    With `last_layer_only` all of the backbone but its last layer is frozen, too. DDP waits for the gradient of
+    every parameter that has one.
     """
     for role, parameter in network.roles():
         parameter.requires_grad_(role not in stage.frozen)
+    if last_layer_only:
+        net, layers = network.backbone.net, find_layers(network.backbone.net)
+        if layers is None:
+            raise UserError(
+                f"timm knows no layers of {type(net).__name__}.", try_this="--train-backbone none or all"
+            )
+        for name, parameter in net.named_parameters():
+            if layers[name] < max(layers.values()):
+                parameter.requires_grad_(False)
     for parameter in network.idle_parameters(image_size):
         parameter.requires_grad_(False)
 

@@ -16,12 +16,19 @@ def layer_factors(net: Any, decay: float) -> dict[nn.Parameter, float]:
     """
     if decay == 1:
         return {}
-    try:
-        matcher = net.group_matcher(coarse=True)
-    except (AttributeError, AssertionError):  # of timm's nets a few have none, or none that is coarse
+    layers = find_layers(net)
+    if layers is None:
         warnings.warn(f"timm knows no layers of {type(net).__name__}: layer_decay does not change its rates.")
         return {}
-    layers = group_parameters(net, matcher, reverse=True)
     learns = {name: parameter for name, parameter in net.named_parameters() if parameter.requires_grad}
     top = max((layers[name] for name in learns), default=0)
     return {parameter: decay ** (top - layers[name]) for name, parameter in learns.items()}
+
+
+def find_layers(net: Any) -> dict[str, int] | None:
+    """The number of the layer that each parameter belongs to, from the stem on; None where timm knows none."""
+    try:
+        matcher = net.group_matcher(coarse=True)
+    except (AttributeError, AssertionError):  # of timm's nets a few have none, or none that is coarse
+        return None
+    return group_parameters(net, matcher, reverse=True)

@@ -99,7 +99,8 @@ class Stage:
         if device.type == "cuda" and world_size() > 1:
             # timm's conversion, since torch's drops the activation inside timm's batch norms.
             convert_sync_batchnorm(network)
-        freeze(network, self.stage, config.data.image_size)
+        last_layer_only = config.train_backbone == "last"
+        freeze(network, self.stage, config.data.image_size, last_layer_only=last_layer_only)
         if not saved:
             run.method.on_stage_start(number, network, self._class_means)
         self.optimizer = make_optimizer(network, self.stage, fused=device.type == "cuda")

@@ -1,0 +1,85 @@
+"""Which kind of run suits somebody's photos: by device, images, weights at hand, and what was asked for."""
+
+import pytest
+
+from oltr.errors import UserError
+from oltr.nn.backbone import backbone_card
+from oltr.training import choose as module
+from oltr.training.choose import FEW, choose
+from oltr.training.configure import configure
+
+
+def chosen(
+    recipe="photos", method=None, backbone=None, weights=None, train_backbone=None, images=2000, gpu=False
+):
+    return choose(recipe, method, backbone, weights, train_backbone, train_images=images, gpu=gpu)
+
+
+@pytest.mark.parametrize(
+    ("asked", "recipe", "method", "weights", "said"),
+    [
+        ({}, "photos-frozen", "logit-adjusted", "efficientnet-lite0", "no GPU"),
+        ({"gpu": True}, "photos-finetuned", "logit-adjusted", "efficientnet-lite0", "enough images"),
+        ({"gpu": True, "images": FEW - 1}, "photos-frozen", "logit-adjusted", "efficientnet-lite0", "few"),
+        (
+            {"gpu": True, "method": "oltr"},
+            "photos-frozen",
+            "oltr",
+            "efficientnet-lite0",
+            "oltr works on features",
+        ),
+        ({"train_backbone": "all"}, "photos-finetuned", "logit-adjusted", "efficientnet-lite0", "fine-tuned"),
+        (
+            {"gpu": True, "train_backbone": "none"},
+            "photos-frozen",
+            "logit-adjusted",
+            "efficientnet-lite0",
+            "frozen",
+        ),
+        ({"weights": "none"}, "photos", "oltr", "none", "from scratch"),
+        ({"backbone": "resnet10"}, "photos", "oltr", None, "no pretrained weights of resnet10"),
+        ({"recipe": "glyphs"}, "glyphs", "oltr", None, ""),
+        ({"recipe": "glyphs", "weights": "x.pth"}, "glyphs", "oltr", "x.pth", ""),
+    ],
+)
+def test_what_is_chosen_and_said(asked, recipe, method, weights, said):
+    choice = chosen(**asked)
+    assert (choice.recipe, choice.method, choice.weights) == (recipe, method, weights)
+    assert said in choice.reason and bool(choice.reason) == bool(said)
+
+
+def test_without_any_weights_it_says_how_to_get_them(monkeypatch):
+    monkeypatch.setattr(module, "default_weights", lambda: None)
+    choice = chosen(gpu=True)
+    assert choice.recipe == "photos" and 'pip install "oltr[weights]"' in choice.reason
+
+
+@pytest.mark.parametrize("kept", ["none", "last"])
+def test_freezing_random_weights_is_refused(kept):
+    with pytest.raises(UserError, match="needs pretrained weights"):
+        chosen(weights="none", train_backbone=kept)
+
+
+@pytest.mark.parametrize("recipe", ["photos-frozen", "photos-finetuned"])
+def test_the_backbones_card_is_followed_unless_something_else_is_said(recipe):
+    data = configure(recipe, "logit-adjusted").data
+    assert data.mean == data.std == (0.5, 0.5, 0.5) and data.interpolation == "bicubic"
+    own = ["data.mean=[0.1, 0.2, 0.3]", "data.interpolation=bilinear"]
+    data = configure(recipe, "logit-adjusted", changes=own, image_size=96).data
+    assert (data.mean, data.interpolation, data.image_size) == ((0.1, 0.2, 0.3), "bilinear", 96)
+
+
+def test_another_backbone_brings_its_own_size(tmp_path):
+    (tmp_path / "w.pth").touch()
+    card = backbone_card("tf_efficientnet_lite2")
+    options = {"backbone": "tf_efficientnet_lite2", "weights": str(tmp_path / "w.pth")}
+    assert card.input_size == 260
+    assert configure("photos-frozen", "plain", **options).data.image_size == 320
+    assert configure("photos-finetuned", "plain", **options).data.image_size == 260
+
+
+def test_a_frozen_backbone_is_frozen_in_every_stage():
+    config = configure("photos-frozen", "oltr")
+    assert all(
+        "backbone" in stage.frozen and stage.freeze_statistics for stage in (config.stage1, config.stage2)
+    )
