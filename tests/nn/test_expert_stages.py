@@ -97,5 +97,5 @@ def test_a_last_stage_without_layers_is_told(stages):
 
 
 def test_a_frozen_backbone_is_refused():
-    with pytest.raises(UserError, match="needs? a last stage that learns"):
+    with pytest.raises(UserError, match="need a last stage that learns"):
         give_experts(MultilevelBackbone(Backbone("resnet10_half", 32)), 2, 32)

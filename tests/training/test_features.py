@@ -1,4 +1,4 @@
-"""Runs on frozen features: kept by content and weights, the same network on images, every path of training."""
+"""Runs on frozen features: kept by content and weights, the same answers on images, every way to train."""
 
 import numpy as np
 import pytest

@@ -13,8 +13,8 @@ from oltr.training.layer_decay import find_layers
 def freeze(network: Network, stage: StageConfig, image_size: int, *, last_layer_only: bool = False) -> None:
     """Take the gradient from frozen roles and from parameters that no logit depends on, and from no other.
 
-    With `last_layer_only` all of the backbone but its last layer is frozen, too. DDP waits for the gradient of
-    every parameter that has one.
+    With `last_layer_only` all of the backbone but its last layer is frozen, too. DDP waits for the gradient
+    of every parameter that has one.
     """
     for role, parameter in network.roles():
         parameter.requires_grad_(role not in stage.frozen)

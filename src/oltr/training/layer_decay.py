@@ -26,7 +26,7 @@ def layer_factors(net: Any, decay: float) -> dict[nn.Parameter, float]:
 
 
 def find_layers(net: Any) -> dict[str, int] | None:
-    """The number of the layer that each parameter belongs to, from the stem on; None where timm knows none."""
+    """The number of each parameter's layer, from the stem on; None where timm knows no layers."""
     try:
         matcher = net.group_matcher(coarse=True)
     except (AttributeError, AssertionError):  # of timm's nets a few have none, or none that is coarse
