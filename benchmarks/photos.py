@@ -5,8 +5,8 @@
     python benchmarks/photos.py FLOWERS102 --options "--train-backbone all"    # fine-tuned; a GPU
 
 FLOWERS102 is a folder of class folders. Each split draws its own long-tailed training set, test set and
-unknown classes. Nearest mean and balanced logistic regression are scikit-learn's, on the pooled features of the
-same frozen weights at the same size, which costs them nothing.
+unknown classes. Nearest mean and balanced logistic regression are scikit-learn's, on the pooled features of
+the same frozen weights at the same size, which costs them nothing.
 """
 
 from __future__ import annotations
