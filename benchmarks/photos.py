@@ -2,7 +2,7 @@
 
     python benchmarks/photos.py FLOWERS102 --out benchmarks/results/photos.json
     python benchmarks/photos.py FLOWERS102 --only "" --splits 0                # the default alone
-    python benchmarks/photos.py FLOWERS102 --options "--train-backbone all"    # fine-tuned; a GPU
+    python benchmarks/photos.py FLOWERS102 --options="--train-backbone all"    # fine-tuned; a GPU
 
 FLOWERS102 is a folder of class folders. Each split draws its own long-tailed training set, test set and
 unknown classes. Nearest mean and balanced logistic regression are scikit-learn's, on the pooled features of

@@ -14,6 +14,7 @@ from oltr.errors import UserError
 if TYPE_CHECKING:
     from oltr.config import RunConfig
     from oltr.data.manifest import Manifest
+    from oltr.training.choose import Choice
 
 Changes = Annotated[
     tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(name="set", metavar="NAME=VALUE")
@@ -84,48 +85,48 @@ def train(
     from oltr.data.broken import drop_broken
     from oltr.data.sources import read_source
     from oltr.files import check_writable
-    from oltr.methods import METHODS
-    from oltr.training.choose import choose
+    from oltr.training.choose import FEW, choose
     from oltr.training.configure import configure
+    from oltr.training.run_folder import RunFolder
 
     for name, number, least in (("--devices", devices, 1), ("--nodes", nodes, 1), ("--workers", workers, 0)):
         if number is not None and number < least:
             raise UserError(f"{name} {number} is too small.", try_this=f"{name} {least} or more")
-    if method is not None:
-        METHODS[method]  # a wrong name is told before the images are looked for
-    manifest = read_source(source, root)
-    if group_by is not None and folds is None:
-        from oltr.data.group_split import split_by_group
 
-        manifest = split_by_group(manifest, group_by)
-    choice = choose(
-        recipe,
-        method,
-        backbone,
-        weights,
-        train_backbone,
-        train_images=manifest.sizes()["train"],
-        gpu=not cpu and torch.cuda.is_available(),
-    )
-    config = configure(
-        choice.recipe,
-        choice.method,
-        backbone=choice.backbone,
-        weights=choice.weights,
-        train_backbone=choice.train_backbone,
-        image_size=image_size,
-        epochs=epochs,
-        seed=seed,
-        changes=(*changes, *_decision(score, threshold, unknown_rate)),
-    )
+    def configured(train_images: int) -> tuple[Choice, RunConfig]:
+        choice = choose(
+            recipe,
+            method,
+            backbone,
+            weights,
+            train_backbone,
+            train_images=train_images,
+            gpu=not cpu and torch.cuda.is_available(),
+        )
+        return choice, configure(
+            choice.recipe,
+            choice.method,
+            backbone=choice.backbone,
+            weights=choice.weights,
+            train_backbone=choice.train_backbone,
+            image_size=image_size,
+            epochs=epochs,
+            seed=seed,
+            changes=(*changes, *_decision(score, threshold, unknown_rate)),
+        )
 
-    from oltr.training.run_folder import RunFolder
-
+    config = configured(FEW)[1]  # names and values are checked before the images are looked for
     out = out or default_out(source, config.method)
     if process_rank() == 0 and (resume or folds is not None):
         check_writable(out)
     elif process_rank() == 0:
         RunFolder(out).check_free()
+    manifest = read_source(source, root)
+    if group_by is not None and folds is None:
+        from oltr.data.group_split import split_by_group
+
+        manifest = split_by_group(manifest, group_by)
+    choice, config = configured(manifest.sizes()["train"])
 
     from oltr.distributed import leave
     from oltr.runs.train_run import train_run

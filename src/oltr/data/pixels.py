@@ -30,7 +30,7 @@ def to_pixels(image: Image.Image, size: int | Frame) -> np.ndarray:
     """A decoded picture, whatever its mode, as uint8 (size, size, 3) RGB."""
     frame = Frame(size) if isinstance(size, int) else size
     side = frame.size
-    picture = _rgb(image) if image.width * image.height <= LARGE else _reduced(image, side)
+    picture = _rgb(image) if image.width * image.height <= LARGE else _reduced(image, frame)
     if picture.size != (side, side):
         resample = Image.Resampling[frame.interpolation.upper()]
         box = _middle(*picture.size) if frame.resize == "crop" else None
@@ -47,9 +47,11 @@ def _middle(width: int, height: int) -> tuple[float, float, float, float]:
     return left, top, left + side, top + side
 
 
-def _reduced(image: Image.Image, size: int) -> Image.Image:
-    """The picture as RGB, by whole factors smaller, with sides of at least twice `size` if it had them."""
-    across = down = max(min(image.size) // (2 * size), 1)
+def _reduced(image: Image.Image, frame: Frame) -> Image.Image:
+    """The picture as RGB, by whole factors smaller, sides still twice the frame's if they were."""
+    across, down = (max(side // (2 * frame.size), 1) for side in image.size)
+    if frame.resize == "crop":  # the shape is kept
+        across = down = min(across, down)
     rows = max(STRIP // image.width // down, 1) * down
     limits = None
     if _is_deep_grey(image):

@@ -10,11 +10,12 @@ from typing import Any
 import yaml
 
 from oltr.config import RunConfig
-from oltr.training.configure import configure, recipe_config
+from oltr.training.choose import PHOTOS
+from oltr.training.configure import SCRATCH, assemble, recipe_config
 from oltr.training.run_folder import plain_values
 
 _GIVEN = ("method", "recipe", "seed")  # by options that are always there
-_OPTIONS = ("backbone", "weights")  # by options where they differ from the recipe
+_OPTIONS = ("backbone", "weights", "train_backbone")  # by options where they differ from the recipe
 
 
 def train_command(
@@ -24,23 +25,24 @@ def train_command(
 
     They do not if the recipe has gained settings since that the configuration lacks.
     """
-    usual = recipe_config(config.recipe, config.method)
+    own = {name: getattr(config, name) for name in _OPTIONS}
+    recipe = recipe_config(config.recipe, config.method)
+    usual = assemble(config.recipe, config.method, own)
     base, wanted = (plain_values(dataclasses.asdict(each)) for each in (usual, config))
     words = ["train", source, *(() if root is None else ("--root", str(root)))]
     words += ["--recipe", config.recipe, "--method", config.method, "--seed", str(config.seed)]
-    options = {name: wanted[name] for name in _OPTIONS if wanted[name] not in (None, base[name])}
+    options = {name: value for name, value in own.items() if value not in (None, getattr(recipe, name))}
+    if config.recipe == PHOTOS and config.weights is None:
+        words += ["--weights", SCRATCH]  # or weights at hand would be used
     for name, value in options.items():
-        words += [f"--{name}", str(value)]
+        words += [f"--{name.replace('_', '-')}", str(value)]
     rest = {key: value for key, value in wanted.items() if key not in (*_GIVEN, *options)}
-    changes = settings_changed(base, rest)
+    changes = settings_changed(base | {name: getattr(recipe, name) for name in own}, rest)
     for change in changes:
         words += ["--set", change]
     words += [] if out is None else ["--out", str(out)]
-    # The file of weights may not be there yet, or no longer.
-    again = configure(
-        config.recipe, config.method, backbone=config.backbone, seed=config.seed, changes=changes
-    )
-    return words, dataclasses.replace(again, weights=config.weights) == config
+    again = assemble(config.recipe, config.method, own | {"seed": config.seed}, changes)
+    return words, again == config
 
 
 def settings_changed(base: Mapping[str, Any], wanted: Mapping[str, Any], place: str = "") -> list[str]:

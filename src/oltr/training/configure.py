@@ -37,20 +37,31 @@ def configure(
     for name, value in given:
         if value is not None:
             values[name] = None if (name, value) == ("weights", SCRATCH) else value
-    changed: dict[str, Any] = {}
-    for change in changes:
-        changed = merge(changed, parse_change(change))
-    wanted = merge(values, changed)
-    config = recipe_config(recipe, method, wanted)
-    if (follows := resolve_weights(config.weights, wanted.get("backbone"))[1]) is not None:
-        config = dataclasses.replace(config, backbone=follows)
-    config = with_card(config)
+    wanted = merge(values, parse_changes(changes))
+    weights = recipe_config(recipe, method, wanted).weights
+    if (follows := resolve_weights(weights, wanted.get("backbone"))[1]) is not None:
+        values["backbone"] = follows
+    return _checked(assemble(recipe, method, values, changes, image_size=image_size, epochs=epochs))
+
+
+def assemble(
+    recipe: str,
+    method: str,
+    values: Mapping[str, Any],
+    changes: Sequence[str] = (),
+    *,
+    image_size: int | None = None,
+    epochs: Sequence[int] = (),
+) -> RunConfig:
+    """The recipe and method with `values` and `changes` on top; nothing is looked for on this machine."""
+    changed = parse_changes(changes)
+    config = with_card(recipe_config(recipe, method, merge(values, changed)))
     if image_size is not None:
         config = _at_size(config, image_size)
     if epochs:
         config = with_epochs(config, tuple(epochs))
     # What was set by name stays, where the size or the epochs would have moved it in proportion.
-    return _checked(_frozen(build(RunConfig, merge(dataclasses.asdict(config), changed))))
+    return _freeze_backbone(build(RunConfig, merge(dataclasses.asdict(config), changed)))
 
 
 def recipe_config(recipe: str, method: str, changes: Mapping[str, Any] | None = None) -> RunConfig:
@@ -58,6 +69,14 @@ def recipe_config(recipe: str, method: str, changes: Mapping[str, Any] | None = 
     from oltr.methods import METHODS
 
     return resolve(recipe, method, changes, METHODS[method].all_settings())
+
+
+def parse_changes(changes: Sequence[str]) -> dict[str, Any]:
+    """All of `--set` together, later ones on top."""
+    changed: dict[str, Any] = {}
+    for change in changes:
+        changed = merge(changed, parse_change(change))
+    return changed
 
 
 def parse_change(text: str) -> dict[str, Any]:
@@ -85,7 +104,7 @@ def _at_size(config: RunConfig, image_size: int) -> RunConfig:
     )
 
 
-def _frozen(config: RunConfig) -> RunConfig:
+def _freeze_backbone(config: RunConfig) -> RunConfig:
     """With the backbone among the frozen roles of every stage, where none of it learns."""
     if config.train_backbone != "none":
         return config
