@@ -230,7 +230,7 @@ class Recognizer:
             gpu=torch.cuda.is_available(),
         )
         if choice.reason:
-            console.say(f"{choice.method}: {choice.reason}")
+            console.say(f"picked: {choice.method}, {choice.reason}")
         return configure(
             choice.recipe,
             choice.method,

@@ -208,7 +208,7 @@ def test_data_without_open_or_validation_images(tmp_path):
 
 
 def test_the_suites_that_come_with_the_package():
-    named = "ablation cifar100-lt glyphs imagenet-lt open-detection places-lt sun-lt"
+    named = "ablation cifar100-lt glyphs imagenet-lt open-detection photos places-lt sun-lt"
     sweeps = ["sweep-longtail", "sweep-open", "sweep-threshold"]
     assert suite_names() == [*named.split(), *sweeps]
     for name in suite_names():

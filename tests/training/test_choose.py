@@ -18,7 +18,7 @@ def chosen(
 @pytest.mark.parametrize(
     ("asked", "recipe", "method", "weights", "said"),
     [
-        ({}, "photos-frozen", "logit-adjusted", "efficientnet-lite0", "no GPU"),
+        ({}, "photos-frozen", "logit-adjusted", "efficientnet-lite0", "no GPU is used"),
         ({"gpu": True}, "photos-finetuned", "logit-adjusted", "efficientnet-lite0", "enough images"),
         ({"gpu": True, "images": FEW - 1}, "photos-frozen", "logit-adjusted", "efficientnet-lite0", "few"),
         (

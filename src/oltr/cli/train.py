@@ -140,7 +140,7 @@ def train(
         console.notes(manifest.notes)
     check_trainable(manifest)
     if choice.reason:
-        console.say(f"{config.method} on {config.backbone}: {choice.reason}")
+        console.say(f"picked: {config.method} on {config.backbone}, {choice.reason}")
     if dry_run and folds is None:
         _tell_plan(config, manifest, out, as_json)
         return

@@ -54,7 +54,7 @@ def choose(
         frozen = train_backbone == "none" or (train_backbone is None and not tunable)
         recipe = FROZEN if frozen else FINE_TUNED
         why = "" if train_backbone else f": {_why(gpu, train_images, method)}"
-        named = weights if wanted is None else "pretrained weights"
+        named = f"pretrained weights {weights}" if wanted is None else "pretrained weights"
         reason = f"{named}, {'frozen' if frozen else 'fine-tuned'}{why}"
     elif recipe == PHOTOS and wanted is None:
         reason = (
@@ -78,7 +78,7 @@ def _at_hand(backbone: str | None) -> str | None:
 
 def _why(gpu: bool, train_images: int, method: str | None) -> str:
     if not gpu:
-        return "there is no GPU"
+        return "no GPU is used"
     if train_images < FEW:
         return f"{train_images:,} training images are few"
     return "a GPU and enough images" if method in (None, "logit-adjusted") else f"{method} works on features"

@@ -50,7 +50,7 @@ def frozen_features(
         view = dataclasses.asdict(config.data) | {"bfloat16": _low_precision(backbone, device, config)}
         cache = FeatureCache(folder / cache_name(config.backbone, backbone.net, view), backbone.described)
         missing = list({keys[row]: row for row in rows if keys[row] not in cache}.values())
-        say_work(len(missing), len(rows) - len(missing), config)
+        say_work(len(missing), sum(key in cache for key in keys), config)
         done = 0
         for block in _describe(backbone, manifest, missing, config, device):
             new = [keys[row] for row in missing[done : done + len(block)]]
