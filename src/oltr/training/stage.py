@@ -35,6 +35,7 @@ from oltr.wording import count
 if TYPE_CHECKING:
     from oltr.training.fabric import Fabric
 
+_TIMED_STEPS = range(2, 7)  # of a CPU's first epoch: after the first ones, whose speed is another
 _LOSS_CHECK_STEPS = 200  # looking at the loss makes the host wait for the device
 
 
@@ -177,6 +178,8 @@ class Stage:
         for number, batch in enumerate(batches):
             self.rates.set(number)
             self.step(batch)
+            if epoch == self.first and self.run.device.type == "cpu":
+                self._say_time(number, steps)
             if (number + 1) % _LOSS_CHECK_STEPS == 0:
                 self._loss_sum(epoch)
             shown = ((epoch - self.first) * steps + number + 1) * batch_size
@@ -184,6 +187,16 @@ class Stage:
         loss = self._loss_sum(epoch) / (steps * world_size())
         seconds = time.perf_counter() - began  # the loss is known: the device has finished, too
         return {"loss": loss, "seconds": seconds, "images_per_second": steps * batch_size / seconds}
+
+    def _say_time(self, number: int, steps: int) -> None:
+        """How long the stage will take, from its first steps; a GPU's end later than they return."""
+        if number == _TIMED_STEPS.start:
+            self.timed_from = time.perf_counter()
+        elif number == _TIMED_STEPS.stop - 1:
+            per_step = (time.perf_counter() - self.timed_from) / (len(_TIMED_STEPS) - 1)
+            seconds = per_step * (steps * (self.stage.epochs - self.first) - number)
+            if seconds > 60:
+                console.say(f"stage {self.number} will take about {seconds / 60:.0f} min, validation apart")
 
     def _loss_sum(self, epoch: int) -> float:
         """The summed loss of the epoch so far; NaN or infinite stops all processes together."""
