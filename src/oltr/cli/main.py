@@ -47,7 +47,7 @@ _OF_THE_MACHINE = (
     errno.EMFILE,
 )
 _AFTER_STOP = {
-    "train": "Stopped. The epochs that were finished are kept; the same command with --resume goes on.",
+    "train": "Stopped. Finished epochs and features are kept; the same command with --resume goes on.",
     "demo": "Stopped. What was finished is kept; `oltr demo` goes on from there.",
     "suite": "Stopped. What was finished is kept; the same command goes on from there.",
 }

@@ -27,7 +27,7 @@ def train(
     method: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None,
     backbone: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None,
     weights: Annotated[str | None, tyro.conf.arg(metavar="NAME|FILE")] = None,
-    train_backbone: Literal["none", "last", "all"] | None = None,
+    train_backbone: Literal["auto", "none", "last", "all"] = "auto",
     image_size: int | None = None,
     epochs: Epochs = (),
     score: Score = None,
@@ -60,7 +60,8 @@ def train(
             registers a timm model; else the recipe's
         weights: start the backbone from installed weights (`oltr weights`), a file, or `pretrained` to
             download; `none`: from scratch. Installed ones are used unasked under the recipe photos
-        train_backbone: what of pretrained weights learns; `none` computes features once and keeps them
+        train_backbone: what of pretrained weights learns; `none` computes features once and keeps them;
+            `auto` as suits
         image_size: pixels the network sees; else the recipe's
         epochs: of stage 1 and stage 2; learning-rate milestones move in proportion
         score: what tells unknown images (`oltr methods` lists scores); the method's own unless given
@@ -85,7 +86,7 @@ def train(
     from oltr.data.broken import drop_broken
     from oltr.data.sources import read_source
     from oltr.files import check_writable
-    from oltr.training.choose import FEW, choose
+    from oltr.training.choose import FEW, PHOTOS, choice_of, choose
     from oltr.training.configure import configure
     from oltr.training.run_folder import RunFolder
 
@@ -93,16 +94,13 @@ def train(
         if number is not None and number < least:
             raise UserError(f"{name} {number} is too small.", try_this=f"{name} {least} or more")
 
+    learns = None if train_backbone == "auto" else train_backbone
+
     def configured(train_images: int) -> tuple[Choice, RunConfig]:
-        choice = choose(
-            recipe,
-            method,
-            backbone,
-            weights,
-            train_backbone,
-            train_images=train_images,
-            gpu=not cpu and torch.cuda.is_available(),
-        )
+        gpu = not cpu and torch.cuda.is_available()
+        choice = choose(recipe, method, backbone, weights, learns, train_images=train_images, gpu=gpu)
+        if resume and out is not None and recipe == PHOTOS and (out / "run.yaml").is_file():
+            choice = choice_of(RunFolder(out).config(), choice)
         return choice, configure(
             choice.recipe,
             choice.method,

@@ -47,4 +47,4 @@ def decode_all(
             if progress:
                 progress(min(start + AT_A_TIME, len(paths)), len(paths))
     if broken:
-        raise unreadable(manifest, broken, len(paths))
+        raise unreadable(manifest, broken, len(manifest.table))

@@ -48,6 +48,7 @@ class Method(nn.Module):
     first_stage: str = "plain"
     needs_stage2: ClassVar[bool] = False  # whether without a second stage it is the plain model
     score: ClassVar[str] = "softmax"  # the open-set score, unless the user chooses another
+    works_frozen: ClassVar[bool] = True  # whether it can do without learning anything in the backbone
     # Whether a loss pulls at v_direct itself: where the backbone is frozen, it is given a layer to act on.
     acts_on_features: ClassVar[bool] = False
     backbone_frozen = False  # in the last stage; whoever builds the method from a configuration says so

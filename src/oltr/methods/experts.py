@@ -37,6 +37,7 @@ class Experts(Method):
     """Each expert has its own last stage and classifier; all are trained on every image, from the start."""
 
     Settings = ExpertsSettings
+    works_frozen = False
     info = MethodInfo(
         title="Diverse experts (after RIDE)",
         summary="Last stages and classifiers on a shared backbone, trained to differ, their logits averaged",

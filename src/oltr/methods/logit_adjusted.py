@@ -51,7 +51,6 @@ class LogitAdjusted(Method):
         "of the last map and of middle levels; tau 1.25",
     )
     Settings = Settings
-    first_stage = "logit-adjusted"
     score = "max-logit"
 
     def __init__(self, settings: Mapping[str, Any], train_counts: Tensor, image_size: int):
@@ -59,7 +58,13 @@ class LogitAdjusted(Method):
         # The loss has no place for a class without images: one that is never seen.
         self.balanced_softmax = BalancedSoftmaxLoss(train_counts.clamp(min=1))
 
+    @property
+    def first_stage(self) -> str:  # type: ignore[override]
+        return f"logit-adjusted, {self.settings if self.backbone_frozen else 'by steps'}"
+
     def build_stage2(self, first: Network) -> Network:
+        if isinstance(first.backbone, MultilevelBackbone):
+            return first
         backbone = MultilevelBackbone(first.backbone)
         return Network(
             backbone, DirectFeature(backbone.channels), LinearHead(backbone.channels, self.num_classes)

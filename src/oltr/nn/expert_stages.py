@@ -30,7 +30,9 @@ def give_experts(backbone: Backbone, experts: int, image_size: int) -> None:
     """
     if isinstance(backbone, MultilevelBackbone):
         raise UserError(
-            "Experts need a last stage that learns.", "The backbone is frozen.", "another --method"
+            "Experts need a last stage that learns.",
+            "The backbone is frozen.",
+            "--train-backbone all, or another method",
         )
     height, width = backbone.map_size
     wanted = (1, experts * backbone.channels, height, width)

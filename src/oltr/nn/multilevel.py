@@ -65,7 +65,10 @@ class MultilevelBackbone(Backbone):
 
     def fit_statistics(self, descriptors: Tensor) -> None:
         """μ, m and σ from the training images' descriptors, N×R."""
-        std = descriptors.std(dim=0, correction=0).clamp(min=1e-6)
-        std[: self.map_channels] = 1.0
+        std = descriptors.std(dim=0, correction=0)
+        levels = std.split(self.widths)
+        # A channel that hardly moves in training would outweigh all others of its level in a new image.
+        floors = [torch.maximum(0.1 * level.median(), level.new_tensor(1e-6)) for level in levels[1:]]
+        std = torch.cat([torch.ones_like(levels[0]), *map(torch.maximum, levels[1:], floors)])
         self.mean.copy_(descriptors.mean(dim=0))
         self.std.copy_(std)

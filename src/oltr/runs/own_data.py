@@ -73,6 +73,8 @@ def open_for(run: TrainedRun, manifest: Manifest, splits: Sequence[str]) -> dict
             f"{manifest.pack} holds images of {size} px, the run learned from {data.stored_size} px.",
             try_this=f"oltr data pack SOURCE --size {data.stored_size}",
         )
+    if manifest.pack is not None and data.resize != "stretch":
+        console.warn("the images of a pack are stretched; the run learned from the middle of each picture")
     with console.progress("reading images") as progress:
         return open_images(manifest, splits, data.frame, data.image_size, run.device, progress)
 

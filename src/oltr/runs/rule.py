@@ -17,10 +17,13 @@ if TYPE_CHECKING:
     from oltr.config import RunConfig
     from oltr.runs.trained_run import TrainedRun
 
+FALLBACK = "softmax"  # has a threshold of its own
+
 
 def check_decision(config: RunConfig, has_validation: bool) -> None:
     """Say before training, rather than after it, that no threshold could be chosen."""
-    wish, name = config.decision, config.decision.score or METHODS[config.method].score
+    wish = config.decision
+    name = _score_of(wish, config.method, has_validation)
     score = SCORES[name]
     check_choice(score, wish.threshold, wish.unknown_rate)
     if name == "reachability" and not config.settings.get("reachability"):
@@ -31,6 +34,13 @@ def check_decision(config: RunConfig, has_validation: bool) -> None:
             "An unknown rate, met on validation images, would choose one, and there are none.",
             "a source with a val split, or the score softmax",
         )
+
+
+def _score_of(wish: DecisionConfig, method: str, has_validation: bool) -> str:
+    """The score that was asked for or is the method's own; softmax where that needs validation images."""
+    name = wish.score or METHODS[method].score
+    measured = wish.threshold is not None or has_validation or SCORES[name].default_threshold is not None
+    return name if wish.score or measured else FALLBACK
 
 
 def choose_rule(
@@ -52,17 +62,18 @@ def choose_rule(
 def wished_rule(run: TrainedRun) -> RejectionRule:
     """The rule that the run's configuration asks for.
 
-    A rate that cannot be met, because there are no validation images, gives way to the score's default.
+    A rate that cannot be met, because there are no validation images, gives way to the score's default, or to
+    softmax's.
     """
     wish = decision_of(run)
-    name = wish.score or METHODS[run.config.method].score
+    name = _score_of(wish, run.config.method, "val" in run.outputs)
     default = SCORES[name].default_threshold
     wants_rate = wish.threshold is None and wish.unknown_rate is not None
     if wants_rate and default is not None and "val" not in run.outputs:
         note = f"no validation images: the {name} threshold is its default, {default}"
         console.warn(note)
         return RejectionRule(name, default, note=note)
-    return choose_rule(run, wish.score, wish.threshold, wish.unknown_rate)
+    return choose_rule(run, name, wish.threshold, wish.unknown_rate)
 
 
 def saved_rule(run: TrainedRun) -> RejectionRule:

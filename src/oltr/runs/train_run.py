@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-from oltr.config import RunConfig
+from oltr.config import DataConfig, RunConfig
 from oltr.console import console, process_rank
 from oltr.data.manifest import Manifest
 from oltr.data.pack import open_pack
@@ -62,10 +62,15 @@ def as_packed(config: RunConfig, manifest: Manifest) -> RunConfig:
     recipe's; later images get the same."""
     if manifest.pack is None:
         return config
-    size, data = open_pack(manifest.pack).size, dataclasses.replace(config.data, resize="stretch")
+    size, data = open_pack(manifest.pack).size, _packed_view(config.data)
     if data.image_size <= size < data.stored_size:
         data = dataclasses.replace(data, stored_size=size)
     return dataclasses.replace(config, data=data)
+
+
+def _packed_view(data: DataConfig) -> DataConfig:
+    """How the images of a pack were made."""
+    return dataclasses.replace(data, resize="stretch", interpolation="bilinear")
 
 
 def _is_complete(folder: RunFolder, manifest: Manifest) -> bool:

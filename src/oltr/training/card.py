@@ -8,7 +8,7 @@ from typing import Any
 from oltr.config import RunConfig
 from oltr.recipes import load_recipe
 
-LARGER = 9 / 7  # frozen features are better above the size that the weights were trained at
+FROZEN, TUNED = 9 / 7, 8 / 7  # times the size that the weights were trained at, as in the recipes
 STEP = 32  # of the sizes, as most networks reduce the image by it
 
 
@@ -28,7 +28,7 @@ def with_card(config: RunConfig) -> RunConfig:
         if card.interpolation in ("bilinear", "bicubic"):
             changes["interpolation"] = card.interpolation
         if config.backbone != recipe.get("backbone"):
-            larger = card.input_size if card.fixed_size else round(card.input_size * LARGER / STEP) * STEP
-            frozen = config.train_backbone == "none"
-            changes |= {"image_size": larger if frozen else card.input_size, "stored_size": larger}
+            larger = FROZEN if config.train_backbone == "none" else TUNED
+            size = card.input_size if card.fixed_size else round(card.input_size * larger / STEP) * STEP
+            changes |= {"image_size": size, "stored_size": size}
     return dataclasses.replace(config, data=dataclasses.replace(config.data, **changes))

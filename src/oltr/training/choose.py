@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from oltr.errors import UserError
-from oltr.packaged_weights import KNOWN, default_weights, install_command, packaged
+from oltr.config import RunConfig
+from oltr.methods import METHODS
+from oltr.packaged_weights import KNOWN, default_weights, install_command, network_name, packaged
 from oltr.recipes import load_recipe
 from oltr.training.configure import SCRATCH
 
@@ -42,29 +43,43 @@ def choose(
     wanted = weights
     if recipe == PHOTOS and weights is None:
         weights = _at_hand(backbone)
-    if recipe == PHOTOS and weights in (None, SCRATCH) and train_backbone in ("none", "last"):
-        raise UserError(
-            f"--train-backbone {train_backbone} needs pretrained weights.",
-            "Without them most of the network would stay random.",
-            "--weights NAME (`oltr weights`)",
-        )
     reason = ""
     if recipe == PHOTOS and weights not in (None, SCRATCH):
-        tunable = gpu and train_images >= FEW and method in (None, "logit-adjusted")
-        frozen = train_backbone == "none" or (train_backbone is None and not tunable)
-        recipe = FROZEN if frozen else FINE_TUNED
+        own = method in (None, "logit-adjusted")
+        must = method is not None and not METHODS[method].works_frozen
+        tuned = must or (gpu and train_images >= FEW and own)
+        if train_backbone is not None:
+            tuned = train_backbone != "none"
+        recipe = FINE_TUNED if tuned else FROZEN
+        named = "timm's pretrained weights" if weights == "pretrained" else f"pretrained weights {weights}"
         why = "" if train_backbone else f": {_why(gpu, train_images, method)}"
-        named = f"pretrained weights {weights}" if wanted is None else "pretrained weights"
-        reason = f"{named}, {'frozen' if frozen else 'fine-tuned'}{why}"
+        reason = f"{named}, {'fine-tuned' if tuned else 'frozen'}{why}"
     elif recipe == PHOTOS and wanted is None:
-        reason = (
-            "from scratch, for there are no pretrained weights"
-            + (f" of {backbone}" if backbone else "")
-            + f"; with them a model from photos is far better: {install_command(KNOWN[0])}"
-        )
+        reason = f"from scratch; {_better(backbone)}"
     elif recipe == PHOTOS:
         reason = "from scratch"
     return Choice(recipe, method or load_recipe(recipe).method, backbone, weights, train_backbone, reason)
+
+
+def choice_of(config: RunConfig, choice: Choice) -> Choice:
+    """What was chosen when a run began, whatever the machine that goes on with it has."""
+    return Choice(
+        config.recipe,
+        choice.method if choice.method == config.method else config.method,
+        config.backbone,
+        config.weights or SCRATCH,
+        config.train_backbone,
+        choice.reason and "as it began",
+    )
+
+
+def _better(backbone: str | None) -> str:
+    """How to get pretrained weights, where none are at hand."""
+    if backbone is None:
+        return f"pretrained weights do far better: {install_command(KNOWN[0])}"
+    found = default_weights()
+    other = f", or without --backbone {found.name} is used" if found else ""
+    return f"pretrained weights do far better: --weights FILE or pretrained (downloads){other}"
 
 
 def _at_hand(backbone: str | None) -> str | None:
@@ -72,11 +87,13 @@ def _at_hand(backbone: str | None) -> str | None:
     if backbone is None:
         found = default_weights()
     else:
-        found = next((each for each in packaged() if each.backbone == backbone), None)
+        found = next((each for each in packaged() if each.backbone == network_name(backbone)), None)
     return found.name if found else None
 
 
 def _why(gpu: bool, train_images: int, method: str | None) -> str:
+    if method is not None and not METHODS[method].works_frozen:
+        return f"{method} needs a backbone that learns"
     if not gpu:
         return "no GPU is used"
     if train_images < FEW:

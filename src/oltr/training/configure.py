@@ -133,4 +133,10 @@ def _checked(config: RunConfig) -> RunConfig:
             "the recipe's stage2, or another method",
         )
     check_backbone(config.backbone, config.weights)
+    if config.train_backbone != "all" and config.weights is None:
+        raise UserError(
+            f"--train-backbone {config.train_backbone} needs pretrained weights.",
+            "Without them most of the network would stay random.",
+            "--weights NAME (`oltr weights`)",
+        )
     return config

@@ -15,9 +15,11 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from oltr.console import console
 from oltr.data.images import read_bytes
 from oltr.data.manifest import Manifest
 from oltr.data.pack import open_pack
+from oltr.errors import UserError
 from oltr.files import atomic_write
 
 KEY = 16  # bytes of an image's digest
@@ -30,7 +32,7 @@ class FeatureCache:
     """
 
     def __init__(self, path: Path, dims: int):
-        self.path, self.dims = path, dims
+        self.path, self.dims, self.writable = path, dims, True
         self.rows: dict[bytes, int] = {}
         self.values = torch.empty(0, dims)
         try:
@@ -53,11 +55,15 @@ class FeatureCache:
         """Keep the features of further images."""
         self.rows |= {key: len(self.values) + number for number, key in enumerate(keys)}
         self.values = torch.cat([self.values, values])
-        if write:
+        if write and self.writable:
             table = np.frombuffer(b"".join(self.rows), np.uint8).reshape(-1, KEY).copy()
             values = self.values[list(self.rows.values())]  # of equal images one row is kept
-            with atomic_write(self.path) as part:
-                save_file({"keys": torch.from_numpy(table), "values": values}, part)
+            try:
+                with atomic_write(self.path) as part:
+                    save_file({"keys": torch.from_numpy(table), "values": values}, part)
+            except UserError as problem:
+                self.writable = False
+                console.warn(f"features are not kept for other runs: {problem.what}")
 
 
 def cache_name(backbone: str, network: nn.Module, view: dict[str, Any]) -> str:

@@ -7,6 +7,7 @@ import itertools
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -27,9 +28,10 @@ from oltr.training.feature_cache import FeatureCache, cache_name, image_keys
 from oltr.training.precision import autocast
 from oltr.wording import count
 
-BATCH = 16  # images: small enough for a CPU's caches
-BLOCK = 8192  # images after which the cache is written
+BATCH = {"cpu": 16, "cuda": 128}  # images; few, to stay in a CPU's caches
+WRITE_EVERY = 30  # seconds, after which the cache is written
 TOLD_AFTER = 128  # images, from whose speed the whole time is estimated
+VERSION = 1  # of what `MultilevelBackbone.describe` computes: kept features of another are not used
 
 
 def frozen_features(
@@ -42,21 +44,16 @@ def frozen_features(
     open_images(manifest, [], config.data.frame, config.data.image_size, device)  # checks the sizes
     rows = list(range(len(manifest.table)))
     keys = image_keys(manifest, rows)
-    values = torch.empty(len(rows), backbone.described)
     if keys is None:
         say_work(len(rows), 0, config)
-        values[:] = torch.cat(list(_describe(backbone, manifest, rows, config, device)))
+        values = torch.cat(list(_describe(backbone, manifest, rows, config, device)))
     else:
-        view = dataclasses.asdict(config.data) | {"bfloat16": _low_precision(backbone, device, config)}
+        view = _view(backbone, config, device)
         cache = FeatureCache(folder / cache_name(config.backbone, backbone.net, view), backbone.described)
         missing = list({keys[row]: row for row in rows if keys[row] not in cache}.values())
         say_work(len(missing), sum(key in cache for key in keys), config)
-        done = 0
-        for block in _describe(backbone, manifest, missing, config, device):
-            new = [keys[row] for row in missing[done : done + len(block)]]
-            cache.add(new, block, write=rank() == 0)
-            done += len(block)
-        values[:] = cache[keys]
+        _fill(cache, [keys[row] for row in missing], _describe(backbone, manifest, missing, config, device))
+        values = cache[keys]
     return {
         split: Features(
             1, manifest.labels(split), values=values[manifest.positions(split)].to(device), home="features"
@@ -64,6 +61,43 @@ def frozen_features(
         for split, size in manifest.sizes().items()
         if size
     }
+
+
+def _view(backbone: MultilevelBackbone, config: RunConfig, device: torch.device) -> dict[str, Any]:
+    """All that the features depend on beside weights and images."""
+    data = config.data
+    with autocast(device, config.precision):
+        low = torch.is_autocast_enabled(device.type) or (device.type == "cpu" and backbone.bfloat16_on_cpu)
+    frame = dataclasses.asdict(data.frame)
+    return frame | {
+        "version": VERSION,
+        "image_size": data.image_size,
+        "mean": data.mean,
+        "std": data.std,
+        "bfloat16": low,
+    }
+
+
+def _fill(cache: FeatureCache, keys: list[bytes], batches: Iterator[Tensor]) -> None:
+    """Add features as they come; they are written now and then, and when something stops the work."""
+    parts: list[Tensor] = []
+    done, written = 0, time.monotonic()
+
+    def add() -> None:
+        nonlocal done, written
+        if parts:
+            values = torch.cat(parts)
+            cache.add(keys[done : done + len(values)], values, write=rank() == 0)
+            done, written = done + len(values), time.monotonic()
+            parts.clear()
+
+    try:
+        for batch in batches:
+            parts.append(batch)
+            if time.monotonic() - written > WRITE_EVERY:
+                add()
+    finally:
+        add()
 
 
 def say_work(missing: int, kept: int, config: RunConfig) -> None:
@@ -79,32 +113,31 @@ def say_work(missing: int, kept: int, config: RunConfig) -> None:
 def _describe(
     backbone: MultilevelBackbone, manifest: Manifest, rows: list[int], config: RunConfig, device: torch.device
 ) -> Iterator[Tensor]:
-    """The descriptors of those rows' images in order, on the host, a block at a time."""
-    augment, parts, began, done = Augment(config.data, device), [], time.monotonic(), 0
+    """The descriptors of those rows' images in order, on the host, a batch at a time."""
+    augment, began, done = Augment(config.data, device), time.monotonic(), 0
     with console.progress("features") as progress:
-        for batch in _batches(manifest, rows, config.data.frame):
+        for batch in _batches(manifest, rows, config.data.frame, BATCH[device.type]):
             views = augment.evaluate(batch.to(device))
             with autocast(device, config.precision):
                 described = backbone.describe(views.contiguous(memory_format=torch.channels_last))
-            parts.append(described.cpu())
+            yield described.cpu()
             done += len(batch)
             progress(done, len(rows))
             if done - len(batch) < TOLD_AFTER <= done < len(rows):
                 _say_time(done / (time.monotonic() - began), len(rows) - done)
-            if done % BLOCK < len(batch) or done == len(rows):
-                yield torch.cat(parts)
-                parts = []
 
 
 def _say_time(images_per_second: float, left: int) -> None:
     seconds = left / images_per_second
+    if seconds < 10:
+        return
     console.say(
         f"{images_per_second:.0f} images/s: about {seconds // 60:.0f}:{seconds % 60:02.0f} min for the "
         "other features, then seconds for the head"
     )
 
 
-def _batches(manifest: Manifest, rows: list[int], frame: Frame) -> Iterator[Tensor]:
+def _batches(manifest: Manifest, rows: list[int], frame: Frame, size: int) -> Iterator[Tensor]:
     """The pixels of those rows as uint8 B×3×S×S."""
     if manifest.pack is not None:
         pack = open_pack(manifest.pack)
@@ -112,12 +145,6 @@ def _batches(manifest: Manifest, rows: list[int], frame: Frame) -> Iterator[Tens
     else:
         paths = manifest.table["path"].to_numpy()
         pixels = decode_all(manifest, [paths[row] for row in rows], frame)
-    while batch := list(itertools.islice(pixels, BATCH)):
+    while batch := list(itertools.islice(pixels, size)):
         stacked = torch.from_numpy(np.stack(batch)).permute(0, 3, 1, 2)
         yield stacked if stacked.shape[2] <= frame.size else resized(stacked, frame.size)
-
-
-def _low_precision(backbone: MultilevelBackbone, device: torch.device, config: RunConfig) -> bool:
-    """Whether the features are computed in bfloat16."""
-    with autocast(device, config.precision):
-        return torch.is_autocast_enabled(device.type) or (device.type == "cpu" and backbone.bfloat16_on_cpu)

@@ -17,7 +17,7 @@ from oltr.training.options import TrainOptions
 from oltr.training.run_folder import RunFolder, data_identity, differences, plain_values
 
 # What runs must have in common to share a stage 1, besides their method's first stage and the images.
-STAGE1_SETTINGS = ("backbone", "weights", "data", "stage1", "keep", "precision", "seed")
+STAGE1_SETTINGS = ("backbone", "weights", "train_backbone", "data", "stage1", "keep", "precision", "seed")
 
 
 @dataclass
@@ -48,6 +48,11 @@ def find_start(
 
 def _shared_stage1(other: RunFolder, config: RunConfig, method: Method, manifest: Manifest) -> Start:
     """The finished stage 1 of another run, if it is what this run would have trained."""
+    if config.num_stages < 2:
+        raise UserError(
+            f"{config.method} has no second stage here that could start from {other.path}.",
+            try_this="leave out --stage1-from",
+        )
     theirs = other.config()
     wrong = differences(_stage1_settings(theirs), _stage1_settings(config))
     kind = build_method(theirs, method.train_counts).first_stage
@@ -63,7 +68,9 @@ def _shared_stage1(other: RunFolder, config: RunConfig, method: Method, manifest
         )
     if not other.stage_weights(1).is_file():
         raise UserError(f"Stage 1 of {other.path} is not finished.", try_this="finish it with --resume")
-    history = [row for row in other.load_checkpoint()["history"] if row["stage"] == 1]
+    # A head that was fitted has no checkpoint.
+    history = other.load_checkpoint()["history"] if other.last.is_file() else []
+    history = [row for row in history if row["stage"] == 1]
     return Start(2, other.load_weights(other.stage_weights(1)), None, history)
 
 

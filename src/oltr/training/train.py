@@ -53,7 +53,7 @@ def train(
     with stop_others_on_failure(processes):
         start = processes.broadcast(start)
         if config.train_backbone == "none":
-            images = frozen_features(config, manifest, processes.device, folder.path.parent / "features")
+            images = frozen_features(config, manifest, processes.device, kept_features(folder))
         else:
             images = _open_all(manifest, config, processes.device)
         run = Run(
@@ -118,6 +118,14 @@ def _finish(run: Run, network: Network) -> None:
     if rank() == 0:
         run.folder.save_weights(run.folder.model, network.state_dict())
         run.folder.finish(sum(row["seconds"] for row in run.history), remark)
+
+
+def kept_features(folder: RunFolder) -> Path:
+    """Where the features of images are kept: beside the run, for others like it."""
+    kept = folder.path.absolute().parent / "features"
+    if folder.path.absolute() == kept:
+        raise UserError("--out features is no place for a run.", "Features are kept there.", "another --out")
+    return kept
 
 
 def check_method(method: Method, name: str) -> None:
