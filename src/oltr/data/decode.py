@@ -18,11 +18,15 @@ AT_A_TIME = 256  # bounds what waits in memory
 
 
 def decode_all(
-    manifest: Manifest, paths: Sequence[str], size: int | Frame, progress: Progress | None = None
+    manifest: Manifest,
+    paths: Sequence[str],
+    size: int | Frame,
+    progress: Progress | None = None,
+    total: int = 0,
 ) -> Iterator[np.ndarray]:
     """The images of those rows as size×size×3 uint8, in order; files by a few threads.
 
-    All files that cannot be read are one error, at the end.
+    All files that cannot be read are one error, at the end; `total` is of how many, if others are known.
     """
     if manifest.items is not None:
         from oltr.data.loader import decode_items  # with torch, which files do not need
@@ -47,4 +51,4 @@ def decode_all(
             if progress:
                 progress(min(start + AT_A_TIME, len(paths)), len(paths))
     if broken:
-        raise unreadable(manifest, broken, len(manifest.table))
+        raise unreadable(manifest, broken, total or len(paths))

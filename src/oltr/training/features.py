@@ -144,7 +144,7 @@ def _batches(manifest: Manifest, rows: list[int], frame: Frame, size: int) -> It
         pixels: Iterator[np.ndarray] = (pack.images[row] for row in rows)
     else:
         paths = manifest.table["path"].to_numpy()
-        pixels = decode_all(manifest, [paths[row] for row in rows], frame)
+        pixels = decode_all(manifest, [paths[row] for row in rows], frame, total=len(manifest.table))
     while batch := list(itertools.islice(pixels, size)):
         stacked = torch.from_numpy(np.stack(batch)).permute(0, 3, 1, 2)
         yield stacked if stacked.shape[2] <= frame.size else resized(stacked, frame.size)
