@@ -27,7 +27,7 @@ from oltr.runs.report import Report
 from oltr.runs.rule import choose_rule, other_rule
 from oltr.runs.train_run import train_run
 from oltr.runs.trained_run import TrainedRun
-from oltr.training.choose import choose
+from oltr.training.choose import Choice, choose
 from oltr.training.command import settings_changed
 from oltr.training.configure import SCRATCH, configure, recipe_config
 from oltr.training.options import TrainOptions
@@ -47,6 +47,8 @@ class Recognizer:
     split where `fit` makes the splits. `changes` are single settings such as {"stage1.lr": 0.01}; `run` is
     the folder to train in (unless given, a temporary one that goes with the recogniser: `save` keeps it).
     """
+
+    _loaded = False  # `fit` then trains with the run's settings, whatever would be chosen today
 
     def __init__(
         self,
@@ -187,6 +189,7 @@ class Recognizer:
             config.backbone,
             recipe=config.recipe,
             weights=config.weights or SCRATCH,
+            train_backbone=config.train_backbone,
             seed=config.seed,
             image_size=config.data.image_size,
             changes=_changes_of(config),
@@ -195,7 +198,7 @@ class Recognizer:
             unknown_rate=rule.unknown_rate,
             verbose=verbose,
         )
-        recognizer.run_ = run
+        recognizer.run_, recognizer._loaded = run, True
         return recognizer
 
     @property
@@ -219,16 +222,8 @@ class Recognizer:
         return self._trained().rule.threshold
 
     def _configure(self, manifest: Manifest) -> RunConfig:
-        """What suits these images, with what was asked for."""
-        choice = choose(
-            self.recipe,
-            self.method,
-            self.backbone,
-            self.weights,
-            self.train_backbone,
-            train_images=manifest.sizes()["train"],
-            gpu=torch.cuda.is_available(),
-        )
+        """What suits these images, with what was asked for; a loaded run's own settings as they were."""
+        choice = self._choice(manifest)
         if choice.reason:
             console.say(f"picked: {choice.method}, {choice.reason}")
         return configure(
@@ -241,6 +236,19 @@ class Recognizer:
             epochs=self.epochs,
             seed=self.seed,
             changes=[f"{name}={_yaml(value)}" for name, value in self._changes().items()],
+        )
+
+    def _choice(self, manifest: Manifest) -> Choice:
+        if self._loaded and self.method is not None:
+            return Choice(self.recipe, self.method, self.backbone, self.weights, self.train_backbone)
+        return choose(
+            self.recipe,
+            self.method,
+            self.backbone,
+            self.weights,
+            self.train_backbone,
+            train_images=manifest.sizes()["train"],
+            gpu=torch.cuda.is_available(),
         )
 
     def _changes(self) -> dict[str, Any]:

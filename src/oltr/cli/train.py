@@ -86,6 +86,7 @@ def train(
     from oltr.data.broken import drop_broken
     from oltr.data.sources import read_source
     from oltr.files import check_writable
+    from oltr.methods import METHODS, Method
     from oltr.training.choose import FEW, PHOTOS, choice_of, choose
     from oltr.training.configure import configure
     from oltr.training.run_folder import RunFolder
@@ -137,6 +138,8 @@ def train(
     if folds is None:
         console.notes(manifest.notes)
     check_trainable(manifest)
+    if epochs and config.train_backbone == "none" and METHODS[config.method].fit is not Method.fit:
+        console.warn(f"--epochs is not used: {config.method} fits its head to frozen features at once")
     if choice.reason:
         console.say(f"picked: {config.method} on {config.backbone}, {choice.reason}")
     if dry_run and folds is None:
