@@ -16,7 +16,7 @@ from oltr import Recognizer
 
 
 def main(photos: Path, run: Path, **options) -> None:
-    recognizer = Recognizer(method="oltr", unknown_rate=0.05, **options).fit(photos)
+    recognizer = Recognizer(unknown_rate=0.05, **options).fit(photos)
     print(recognizer.evaluate().table().text())
 
     # Every image below the folder; `unknown` is True where the recogniser would rather not name it.
