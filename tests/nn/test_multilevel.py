@@ -58,10 +58,8 @@ def test_descriptors_pass_in_the_place_of_images(backbone):
 @torch.no_grad()
 @pytest.mark.parametrize(("name", "levels"), [("test_resnet", 3), ("test_vit", 3), ("resnet32_cifar", 0)])
 def test_networks_of_other_kinds(name, levels):
-    backbone = Backbone(name, 32)
-    if name == "test_vit":
-        backbone = Backbone(name, 160)
     size = 160 if name == "test_vit" else 32
+    backbone = Backbone(name, size)
     several = MultilevelBackbone(backbone).eval()
     assert several.levels == levels and not several.has_map
     assert several(images(2, size)).shape == (2, several.channels, 1, 1)

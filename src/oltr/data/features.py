@@ -27,6 +27,6 @@ class Features(Images):
             yield self.values[rows].to(device, non_blocking=True)[:, :, None, None]
 
 
-def as_features(images: Images, values: Tensor) -> Features:
-    """The images of a split as their features."""
-    return Features(1, images.labels, values=values, home="features")
+def as_features(labels: np.ndarray, values: Tensor) -> Features:
+    """Images of those labels (n) as their features (n×R)."""
+    return Features(1, labels, values=values, home="features")

@@ -17,7 +17,7 @@ from oltr.config import Frame, RunConfig
 from oltr.console import console
 from oltr.data.augment import Augment
 from oltr.data.decode import decode_all
-from oltr.data.features import Features
+from oltr.data.features import as_features
 from oltr.data.image_access import Images, open_images, resized
 from oltr.data.manifest import Manifest
 from oltr.data.pack import open_pack
@@ -55,9 +55,7 @@ def frozen_features(
         _fill(cache, [keys[row] for row in missing], _describe(backbone, manifest, missing, config, device))
         values = cache[keys]
     return {
-        split: Features(
-            1, manifest.labels(split), values=values[manifest.positions(split)].to(device), home="features"
-        )
+        split: as_features(manifest.labels(split), values[manifest.positions(split)].to(device))
         for split, size in manifest.sizes().items()
         if size
     }

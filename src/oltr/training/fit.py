@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from oltr.console import console
-from oltr.data.features import Features
+from oltr.data.features import Features, as_features
 from oltr.distributed import copy_from_first, rank
 from oltr.nn.multilevel import MultilevelBackbone
 from oltr.nn.network import Network
@@ -34,7 +34,7 @@ def prepare_features(run: Run, network: Network) -> None:
                 progress=progress,
                 embed=backbone.describe,
             )
-        run.images[split] = Features(1, images.labels, values=values.to(run.device), home="features")
+        run.images[split] = as_features(images.labels, values.to(run.device))
     train = run.images["train"]
     assert isinstance(train, Features)
     backbone.fit_statistics(train.values)
