@@ -22,6 +22,8 @@ from oltr.data.sources import read_source
 from oltr.errors import UserError
 from oltr.registry import unknown_name
 from oltr.runs.given_images import Given
+from oltr.runs.measure_levels import measure_levels
+from oltr.runs.parents import PRECISION, fit_rollup
 from oltr.runs.predict import predict_proba
 from oltr.runs.report import Report
 from oltr.runs.rule import choose_rule, other_rule
@@ -94,11 +96,21 @@ class Recognizer:
         self._temporary = temporary  # only now: until training has ended well, the last model stays
         return self
 
-    def evaluate(self, source: Any = None) -> Report:
-        """Metrics on the test and open images of a source; without one, on those of training."""
+    def evaluate(
+        self, source: Any = None, *, parents: str | Path | None = None, precision: float = PRECISION
+    ) -> Report:
+        """Metrics on the test and open images of a source; without one, on those of training.
+
+        With a table `label,parent` the report's `parents` tells of answers by a parent where the class is
+        unsure; `precision` is the share of the answers of each level that are to be right.
+        """
         trained = self._trained()
         with console.silent(not self.verbose):
-            return (trained if source is None else trained.on(source)).measure()
+            run = trained if source is None else trained.on(source)
+            if parents is None:
+                return run.measure()
+            rollup = fit_rollup(run, parents, precision)
+            return dataclasses.replace(run.measure(), parents=measure_levels(run, rollup))
 
     def predict(self, images: Iterable[Given] | Given) -> pd.DataFrame:
         """One row per image: its likeliest class, unknown or not.
