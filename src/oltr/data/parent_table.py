@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import difflib
+from io import StringIO
 from pathlib import Path
 
 from oltr.errors import UserError
@@ -17,7 +18,7 @@ def read_parent_table(path: str | Path) -> dict[str, str]:
     """The parent of each label that has one, without cycles; a label whose parent is empty has none."""
     path, parents = Path(path).expanduser(), dict[str, str]()
     for number, (label, parent) in enumerate(_rows(path), start=2):
-        if not label:
+        if parent and not label:
             raise UserError(f"{path}, line {number}: the label is empty.", try_this=EXAMPLE)
         if parent and parents.setdefault(label, parent) != parent:
             raise UserError(
@@ -52,7 +53,7 @@ def heights(parents: dict[str, str]) -> dict[str, int]:
 def _rows(path: Path) -> list[tuple[str, str]]:
     """Label and parent of each row, stripped."""
     try:
-        lines = list(csv.reader(path.read_text(encoding="utf-8-sig").splitlines()))
+        lines = list(csv.reader(StringIO(path.read_text(encoding="utf-8-sig"), newline="")))
     except FileNotFoundError:
         raise UserError(f"There is no table {path}.", try_this=EXAMPLE) from None
     except UnicodeDecodeError as problem:
@@ -67,8 +68,7 @@ def _rows(path: Path) -> list[tuple[str, str]]:
         raise _missing_columns(path, names, missing)
     places, widest = [names.index(column) for column in COLUMNS], len(names)
     padded = [line + [""] * (widest - len(line)) for line in lines[1:]]
-    cells = [tuple(line[place].strip() for place in places) for line in padded]
-    return [(label, parent) for label, parent in cells if label or parent]
+    return [(line[places[0]].strip(), line[places[1]].strip()) for line in padded]
 
 
 def _missing_columns(path: Path, names: list[str], missing: list[str]) -> UserError:

@@ -1,4 +1,4 @@
-"""Answers by a parent of the class (genus, family, part group) where the class is unsure but it is not."""
+"""Answers by a parent (genus, family, part group) where the class is unsure but its parent is not."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Parents:
         return torch.tensor([rows[label] for label in labels], dtype=torch.int64).reshape(-1, len(self._used))
 
     def _line(self, label: str) -> dict[int, str]:
-        """Height → name: the label, once more where it is a parent too ("a cat, whichever"), its ancestors."""
+        """Height → name: the label, once more if it is a parent too ("a cat, whichever"), its ancestors."""
         above = ancestors(label, self.above)
         return {0: label} | {self.height[name]: name for name in (label, *above) if self.height.get(name)}
 
@@ -77,8 +77,8 @@ class Parents:
 def read_parents(path: str | Path, class_names: Sequence[str]) -> Parents:
     """A table `label,parent` over the classes of a run; says what of it the run does not know."""
     above, classes = read_parent_table(path), set(class_names)
-    named = {*above, *above.values()}
-    orphans = [name for name in class_names if name not in above]
+    named_parents = set(above.values())
+    orphans = [name for name in class_names if name not in above and name not in named_parents]
     if not classes & above.keys():
         raise UserError(
             f"{path} has a parent for none of the run's classes.",
@@ -88,9 +88,9 @@ def read_parents(path: str | Path, class_names: Sequence[str]) -> Parents:
     if orphans:
         verb = "has" if len(orphans) == 1 else "have"
         console.say(f"{count(len(orphans), 'class')} {verb} no parent in {path}: {first_few(orphans)}")
-    strangers = [name for name in above if name not in classes and name not in above.values()]
+    strangers = [name for name in above if name not in classes and name not in named_parents]
     # A name that nearly is one without a row of its own is probably meant to be that row.
-    rowless = sorted((classes | named) - above.keys())
+    rowless = sorted((classes | named_parents) - above.keys())
     for name in strangers:
         for meant in difflib.get_close_matches(name, rowless, n=1, cutoff=0.8):
             hint = f"did you mean {meant!r}, which has no parent?"
