@@ -21,7 +21,7 @@ NONE = -1  # no group, or an image that no level answers
 # The classes leave few validation images to the upper levels, and those alone would say almost nothing. Both
 # numbers were chosen on validation and test images drawn again and again (docs/parents.md).
 PRIOR_IMAGES = 20  # calibrated probabilities count as much as the answers on so many images
-CONFIDENCE = 0.8  # that the precision is kept
+CONFIDENCE = 0.9  # that the precision is kept
 
 
 class Answers(NamedTuple):
