@@ -219,3 +219,10 @@ def test_validation_images_of_no_class_are_left_out(run):
     )
     run._scored.clear()
     assert fit_rollup(run, parents, 0.8).thresholds == before
+
+
+def test_without_open_images(tmp_path):
+    run = TrainedRun(made_run(tmp_path / "run", made_pack(tmp_path, unseen=0)))
+    measured = measure_levels(run, Rollup(Parents(ABOVE, NAMES), [0.8, 0.75, 0.9], 0.9))
+    assert all(each.open is None for each in measured.levels) and measured.open_labelled == 0
+    assert "open images" not in measured.table().text()
