@@ -17,6 +17,7 @@ from oltr.data.manifest import Manifest
 from oltr.errors import UserError
 from oltr.nn.network import Network
 from oltr.openset import Score
+from oltr.runs.class_changes import changed_outputs
 from oltr.runs.collect import collect_outputs
 from oltr.runs.outputs import SPLITS, Outputs
 from oltr.runs.own_data import images_needed, open_for
@@ -54,7 +55,8 @@ class OwnOutputs(SplitOutputs):
 
     def __getitem__(self, split: str) -> Outputs:
         if split not in self.made:
-            self.made[split] = self._load(split)
+            kept, run = self._load(split), self.run
+            self.made[split] = changed_outputs(run.changes, kept, run.added_rows) if run.changes else kept
         return self.made[split]
 
     def __contains__(self, split: object) -> bool:
@@ -73,7 +75,8 @@ class OwnOutputs(SplitOutputs):
 
     def _compute(self, split: str) -> Outputs:
         try:
-            return outputs_on(self.run, self.run.manifest, split, self.score)
+            trained = self.run.as_trained  # what is kept does not depend on the classes added or removed
+            return outputs_on(trained, trained.manifest, split, self.score)
         except UnreadableImage as problem:
             raise images_needed(self.run, problem) from None
 

@@ -20,11 +20,16 @@ from oltr.data.sources import read_source
 from oltr.errors import UserError
 from oltr.metrics.accuracy import mean, per_class_accuracy
 from oltr.metrics.shots import shot_groups
+from oltr.nn.extended_head import AddedRows
 from oltr.nn.network import Network
 from oltr.openset import SCORES, RejectionRule, Score
 from oltr.recipes import load_recipe
+from oltr.runs.class_changes import ClassChanges, extended, fold, with_collected
 from oltr.runs.decisions import Decisions, decide
 from oltr.runs.evaluate import evaluate
+from oltr.runs.exemplars import Exemplars, exemplars
+from oltr.runs.history import History
+from oltr.runs.load_network import load_network
 from oltr.runs.outputs import Outputs, Scored, scored_by
 from oltr.runs.own_data import as_many_images, as_own, check_classes, own_manifest
 from oltr.runs.predict import predict
@@ -32,11 +37,16 @@ from oltr.runs.report import Report
 from oltr.runs.rule import as_values, other_rule, saved_rule, wished_rule
 from oltr.runs.split_outputs import RESUME, OtherOutputs, OwnOutputs, outputs_on
 from oltr.runs.temperature import saved_temperature
-from oltr.training.build import build_method, build_network
 from oltr.training.run_folder import RunFolder
 
 if TYPE_CHECKING:
     import pandas as pd
+
+# What depends on the classes, and is made anew when they change.
+_OF_CLASSES = (
+    *("changes", "as_trained", "classes", "class_names", "counts", "groups", "network", "added_rows"),
+    *("manifest", "rule", "decisions", "accuracy"),
+)
 
 
 class TrainedRun:
@@ -58,6 +68,7 @@ class TrainedRun:
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.other_data: Manifest | None = None
         self.other_is_own = False
+        self.given_rule: RejectionRule | None = None  # in the place of the run's own
         self._fitted: dict[str, Score] = {}
         self._outputs: dict[str, Mapping[str, Outputs]] = {}
         self._scored: dict[tuple[Score, str], Scored] = {}
@@ -68,14 +79,48 @@ class TrainedRun:
                     "The source holds other images than the run was trained on.",
                     try_this="the source of its training, where it is now",
                 )
-            self.manifest = own
+            self.manifest = self.changes.of_manifest(own)
 
     # What it is
 
     @cached_property
+    def history(self) -> History:
+        """What was done to its classes since training."""
+        return History(self.folder.history)
+
+    @cached_property
+    def changes(self) -> ClassChanges:
+        """The classes known now, beside those of training."""
+        return fold([entry["name"] for entry in self.folder.classes()], self.history.active())
+
+    @cached_property
+    def as_trained(self) -> TrainedRun:
+        """The run without what was done to its classes since; itself where nothing was."""
+        if not self.changes:
+            return self
+        trained = self.with_changes(fold(self.changes.trained, []))
+        trained.__dict__["trained_network"] = self.trained_network
+        return trained
+
+    @cached_property
+    def exemplars(self) -> Exemplars:
+        """A few known images of each trained class, as features."""
+        return exemplars(self)
+
+    @cached_property
     def classes(self) -> list[dict[str, Any]]:
         """Name, training count and shot group of each class."""
-        return self.folder.classes()
+        trained = self.folder.classes()
+        if not self.changes:
+            return trained
+        counts = self.changes.counts(np.array([entry["train_count"] for entry in trained], dtype=np.int64))
+        groups, first = shot_groups(counts, self.shots), len(self.changes.kept)
+        return [
+            {"name": name, "train_count": int(images), "shots": str(group), "added": place >= first}
+            for place, (name, images, group) in enumerate(
+                zip(self.changes.names, counts, groups, strict=True)
+            )
+        ]
 
     @cached_property
     def class_names(self) -> list[str]:
@@ -103,27 +148,39 @@ class TrainedRun:
         return shot_groups(self.counts, self.shots)
 
     @cached_property
+    def trained_network(self) -> Network:
+        """The network as it was trained, on the best device."""
+        counts = torch.tensor([entry["train_count"] for entry in self.folder.classes()], dtype=torch.int64)
+        return load_network(self.folder, self.config, counts).to(self.device)
+
+    @cached_property
     def network(self) -> Network:
-        """The trained network, in evaluation mode on the best device."""
-        weights = self._weights()
-        method = build_method(self.config, torch.from_numpy(self.counts))
-        network = build_network(self.config, method, self.config.num_stages)
-        try:
-            network.load_state_dict(weights)
-        except RuntimeError as problem:  # e.g. a run of an earlier version
-            raise UserError(
-                f"The weights {self.folder.model} do not fit the network of this run.",
-                str(problem).split("\n\t")[1],
-                "train the run again",
-            ) from None
-        return network.to(self.device).eval()
+        """The network with the classes known now, in evaluation mode on the best device."""
+        return extended(self.trained_network, self.added_rows) if self.changes else self.trained_network
+
+    @cached_property
+    def added_rows(self) -> AddedRows:
+        """What makes the trained network's outputs those of the classes known now."""
+        return self.changes.rows(self.exemplars.centre)
+
+    def reread_classes(self) -> None:
+        """Take up what was done to its classes in the meantime; the trained network stays loaded."""
+        for part in _OF_CLASSES:
+            self.__dict__.pop(part, None)
+        self._fitted, self._outputs, self._scored = {}, {}, {}
+
+    def with_changes(self, changes: ClassChanges) -> TrainedRun:
+        other = copy(self)
+        other.reread_classes()
+        other.__dict__["changes"] = changes
+        return other
 
     # Its data
 
     @cached_property
     def manifest(self) -> Manifest:
         """The data that the run was trained on, from where they were then or are now."""
-        return own_manifest(self)
+        return self.changes.of_manifest(own_manifest(self))
 
     def on(self, source: Any, root: str | Path | None = None, skip_broken: bool = False) -> TrainedRun:
         """The same run measured on another source, whose images are read anew.
@@ -135,7 +192,7 @@ class TrainedRun:
         own = as_own(self, manifest)
         other.other_is_own = own is not None
         if own is not None:
-            other.manifest = manifest = own
+            other.manifest = manifest = self.changes.of_manifest(own)
         elif manifest.split_made:
             manifest = read_source(source, root, flat="test")
         if skip_broken:
@@ -177,8 +234,7 @@ class TrainedRun:
         if score not in self._fitted:
             made = SCORES[score]()
             if made.needs_fit:
-                training = self._training_outputs()
-                made.fit(training.features, training.logits, training.labels)
+                made.fit(*with_collected(self, self._training_outputs()))
             self._fitted[score] = made
         return self._fitted[score]
 
@@ -216,7 +272,7 @@ class TrainedRun:
     @cached_property
     def rule(self) -> RejectionRule:
         """By what images are called unknown, wherever this run is asked."""
-        return saved_rule(self)
+        return self.given_rule or saved_rule(self)
 
     @cached_property
     def temperature(self) -> float | None:
@@ -244,7 +300,7 @@ class TrainedRun:
         """The same run under another rejection rule; its folder keeps its own."""
         other = copy(self)
         other.__dict__.pop("decisions", None)
-        other.rule = rule
+        other.rule = other.given_rule = rule
         return other
 
     def measure(self, shots: str | None = None) -> Report:
@@ -286,15 +342,6 @@ class TrainedRun:
     def predict(self, images: Any) -> pd.DataFrame:
         """One row per image file, the columns of predictions.csv; a folder stands for all images below."""
         return predict(self, images)
-
-    def _weights(self) -> dict[str, torch.Tensor]:
-        anew = f"{RESUME}, which writes it anew"
-        if not self.folder.model.is_file():
-            raise UserError(f"{self.folder.model} is missing.", try_this=anew)
-        try:
-            return self.folder.load_weights(self.folder.model)
-        except UserError as problem:
-            raise UserError(problem.what, problem.why, anew) from None
 
     def _published(self) -> dict[str, Any] | None:
         try:
