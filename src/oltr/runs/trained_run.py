@@ -25,6 +25,7 @@ from oltr.openset import SCORES, RejectionRule, Score
 from oltr.recipes import load_recipe
 from oltr.runs.decisions import Decisions, decide
 from oltr.runs.evaluate import evaluate
+from oltr.runs.model_version import model_version
 from oltr.runs.outputs import Outputs, Scored, scored_by
 from oltr.runs.own_data import as_many_images, as_own, check_classes, own_manifest
 from oltr.runs.predict import predict
@@ -283,9 +284,14 @@ class TrainedRun:
         """What it makes of each test and open image under its rule."""
         return decide(self)
 
-    def predict(self, images: Any) -> pd.DataFrame:
+    @cached_property
+    def model_version(self) -> str:
+        """Which state of the run an answer comes from."""
+        return model_version(self)
+
+    def predict(self, images: Any, **asked: Any) -> pd.DataFrame:
         """One row per image file, the columns of predictions.csv; a folder stands for all images below."""
-        return predict(self, images)
+        return predict(self, images, **asked)
 
     def _weights(self) -> dict[str, torch.Tensor]:
         anew = f"{RESUME}, which writes it anew"
