@@ -132,7 +132,9 @@ def test_a_few_files_are_decoded_at_a_time(trained, files, monkeypatch):
     most, rows_of = [], prediction.rows_of
     monkeypatch.setattr(read_ahead, "AT_A_TIME", 7)
     monkeypatch.setattr(
-        prediction, "rows_of", lambda run, some, *more: most.append(len(some.names)) or rows_of(run, some, *more)
+        prediction,
+        "rows_of",
+        lambda run, some, *more: most.append(len(some.names)) or rows_of(run, some, *more),
     )
     parts = trained.predict(files)
     assert max(most) == 7 and sum(most) == len(files)

@@ -57,7 +57,8 @@ def test_tables_keep_their_other_columns(place, suffix):
         found.column("event", "--sequence")
     assert "site, burst" in problem.value.why
     turned = found.taken([2, 0])
-    assert turned.paths == ["photos/b/1.PNG", "photos/b/2.jpg"] and turned.table["site"].tolist() == ["", "007"]
+    assert turned.paths == ["photos/b/1.PNG", "photos/b/2.jpg"]
+    assert turned.table["site"].tolist() == ["", "007"]
 
 
 def test_where_relative_paths_of_tables_start(place):
@@ -107,8 +108,9 @@ def test_a_pack(pack):
 )
 def test_what_names_nothing(place, items, message):
     (place / "empty").mkdir()
-    for name, text in {"empty.csv": "", "headless.csv": "file\nx\n", "blank.csv": 'path,x\na.jpg,1\n"",2\n'}.items():
-        (place / name).write_text(text)
+    (place / "empty.csv").touch()
+    (place / "headless.csv").write_text("file\nx\n")
+    (place / "blank.csv").write_text('path,x\na.jpg,1\n"",2\n')
     (place / "empty.txt").write_text("\n")
     (place / "latin.txt").write_bytes(b"caf\xe9.jpg\n")
     with pytest.raises(UserError, match=message):

@@ -19,7 +19,7 @@ class Allowed:
 
 
 def allowed_classes(classes: Sequence[str], wanted: str | Path | Sequence[str]) -> Allowed:
-    """Those of the classes that a comma-separated text, a text file with one on each line, or a list names."""
+    """Those of the classes that a text with commas, a text file with one on each line, or a list names."""
     names = _listed(classes, wanted)
     if not names:
         raise UserError(f"No class is allowed: {wanted!r} names none.", try_this="names of the run's classes")

@@ -55,7 +55,7 @@ class NamedImages:
 
 
 def named_images(items: Iterable[str | Path]) -> NamedImages:
-    """All images that the items stand for; files that are not there are left for the reader to complain of."""
+    """All images that the items stand for; image files that are not there are among them."""
     given = [str(item) for item in items]
     if not given or any(not item.strip() for item in given):
         raise UserError("No images were named.", f"Images are {FORMS}.")
@@ -95,7 +95,7 @@ def _named_by(item: str) -> pd.DataFrame:
 
 def _of_glob(pattern: str) -> Iterator[str]:
     """Images that match, those below folders that match included; hidden names are skipped."""
-    for name in sorted(glob.iglob(pattern, recursive=True)):
+    for name in sorted(glob.iglob(pattern, recursive=True)):  # noqa: PTH207 - of any root
         path = Path(name)
         if path.is_dir():
             if "**" not in pattern:  # which names what is in the folder, too
@@ -127,7 +127,7 @@ def _of_pack(given: list[str]) -> NamedImages:
 
 
 def _opened_from(folder: Path, name: str) -> str:
-    """A name in a list: relative to the list's folder, or else to the current one, as predictions.csv has it."""
+    """A name in a list: from the list's folder, or else from the current one, as in predictions.csv."""
     path = folder / Path(name).expanduser()
     return str(path) if path.exists() or not Path(name).exists() else name
 

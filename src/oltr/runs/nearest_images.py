@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from oltr.console import console
 from oltr.errors import UserError
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ class NearestImages:
     def __init__(self, run: TrainedRun, number: int):
         if number < 1:
             raise UserError(f"--nearest {number} is no number of images.", try_this="--nearest 3")
+        if not (file := run.folder.outputs / "train.safetensors").is_file():
+            console.say(f"reading the training images once, for {file}")
         manifest = run.manifest
         paths = manifest.rows("train")["path"]
         here = manifest.pack is None and manifest.items is None

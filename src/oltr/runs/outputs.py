@@ -65,6 +65,12 @@ class Outputs:
         """Some of the images, in that order."""
         return Outputs(**{name: tensor[rows] for name, tensor in self._tensors().items()})
 
+    @classmethod
+    def joined(cls, parts: Sequence[Outputs]) -> Outputs:
+        """The images of several, one after another."""
+        tensors = [part._tensors() for part in parts]
+        return cls(**{name: torch.cat([each[name] for each in tensors]) for name in tensors[0]})
+
     def only(self, columns: Sequence[int]) -> Outputs:
         """The same with some of the classes alone: their logits in that order; images of others are open."""
         numbers = torch.full((self.logits.shape[1] + 1,), OPEN)  # the last is that of open images

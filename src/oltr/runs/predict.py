@@ -47,6 +47,9 @@ class Asked:
     nearest: NearestImages | None = None
 
 
+PLAIN = Asked()
+
+
 def asked_of(run: TrainedRun, only: str | Path | Sequence[str] | None, nearest: int = 0) -> Asked:
     """`only`: the classes that can occur, as a list, comma-separated, or in a text file."""
     allowed = None if only is None else allowed_classes(run.class_names, only)
@@ -80,7 +83,7 @@ def predict_proba(run: TrainedRun, images: Iterable[Given] | Given) -> np.ndarra
 
 
 def outputs_of(run: TrainedRun, batches: Iterable[Decoded]) -> Iterator[tuple[Decoded, list[Outputs]]]:
-    """Outputs of decoded images as they come, then those of the view that the run's score reads, if another."""
+    """Outputs of decoded images as they come, and those of the view that its score reads, if another."""
     score = run.fitted(run.rule.score)
     pixels = ((some, None if some.pixels is None else torch.from_numpy(some.pixels)) for some in batches)
     return stream_outputs(
@@ -94,7 +97,7 @@ def outputs_of(run: TrainedRun, batches: Iterable[Decoded]) -> Iterator[tuple[De
 
 
 def rows_of(
-    run: TrainedRun, some: Decoded, outputs: list[Outputs], asked: Asked = Asked()
+    run: TrainedRun, some: Decoded, outputs: list[Outputs], asked: Asked = PLAIN
 ) -> Iterator[dict[str, Any]]:
     """A row for each of the images, which `outputs_of` gave the outputs of."""
     found = answers(run, outputs[0], outputs[-1], asked) if outputs else iter(())
@@ -110,7 +113,7 @@ def calibrated(run: TrainedRun, outputs: Outputs) -> torch.Tensor:
 
 
 def answers(
-    run: TrainedRun, outputs: Outputs, read: Outputs, asked: Asked = Asked()
+    run: TrainedRun, outputs: Outputs, read: Outputs, asked: Asked = PLAIN
 ) -> Iterator[dict[str, Any]]:
     """The answers that follow from outputs, and from those of the view that the run's score reads.
 
