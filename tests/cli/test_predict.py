@@ -29,18 +29,6 @@ COLUMNS = [
 ]  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def images(pack, tmp_path_factory) -> Path:
-    """The test and open images of the pack as files; read-only."""
-    opened, folder = open_pack(pack), tmp_path_factory.mktemp("some images")
-    for split in ("test", "open"):
-        for row in opened.manifest.positions(split):
-            file = folder / opened.manifest.table["path"][row]
-            file.parent.mkdir(parents=True, exist_ok=True)
-            Image.fromarray(np.asarray(opened.images[row])).save(file.with_suffix(".png"))
-    return folder
-
-
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

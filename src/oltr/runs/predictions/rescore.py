@@ -92,7 +92,7 @@ def rescore(run: TrainedRun, file: Path, only: str | None = None, again: bool = 
             for row in rows:
                 earlier = rows_before[row["path"]]
                 if row["error"] == NO_FILE:
-                    gone.append(row["path"])
+                    gone.append(earlier["path"])
                 elif _answer(earlier) != _answer(row):
                     changed.append(_change(earlier, row))
             done += len(rows)
@@ -134,7 +134,7 @@ def _answer(row: dict[str, Any]) -> str:
 
 def _change(earlier: dict[str, Any], row: dict[str, Any]) -> Change:
     return Change(
-        row["path"],
+        earlier["path"],
         _answer(earlier),
         _answer(row),
         str(earlier["label"]),
