@@ -1,10 +1,9 @@
-"""`oltr predict`: every form of result, options that restrict and sort, and bad input told in a row or refused."""
+"""`oltr predict`: tables, options that restrict and sort, and bad input told in a row or refused."""
 
 from __future__ import annotations
 
 import io
 import json
-import os
 import shutil
 import struct
 import zlib
@@ -15,7 +14,6 @@ import pandas as pd
 import pytest
 import torch
 import yaml
-from PIL import Image
 
 from oltr import Recognizer
 from oltr.data.pack import open_pack
@@ -39,6 +37,10 @@ def done(said) -> str:
     return said.out
 
 
+def here() -> list[str]:
+    return sorted(file.name for file in Path().iterdir())
+
+
 def read(file) -> pd.DataFrame:
     return pd.read_csv(file, keep_default_na=False, na_values=[""])
 
@@ -56,7 +58,7 @@ def test_the_table_says_what_predict_says(oltr, trained, images):
     assert done(said) == (
         f"{len(table)} images: {len(table) - unknown} known, {unknown} unknown\npredictions.csv\n"
     )
-    assert os.listdir() == ["predictions.csv"]
+    assert here() == ["predictions.csv"]
 
 
 def test_top_five_and_the_model(oltr, trained, images):
@@ -105,7 +107,8 @@ def test_nearest_training_images_by_a_loop(oltr, trained, images, tmp_path):
     run = shutil.copytree(trained["plain"], tmp_path / "run")
     done(oltr("predict", run, images, "--nearest", 3))
     opened = Recognizer.load(run).run_
-    features, paths = opened.own_outputs()["train"].features.double(), list(opened.manifest.rows("train")["path"])
+    features = opened.own_outputs()["train"].features.double()
+    paths = list(opened.manifest.rows("train")["path"])
     table = read("predictions.csv")
     for row in range(0, len(table), 5):
         seen = opened.config.data.frame
@@ -132,7 +135,7 @@ def test_nearest_without_the_training_images(oltr, trained, images, pack, tmp_pa
     facts = yaml.safe_load((run / "run.yaml").read_text())
     (run / "run.yaml").write_text(yaml.safe_dump(facts | {"source": "gone.pack"}))
     oltr("predict", run, images, "--nearest", 2).refused("was trained on are needed", "--source")
-    assert os.listdir() == ["run"]
+    assert here() == ["run"]
     done(oltr("predict", run, images, "--nearest", 2, "--source", pack))
 
 
@@ -157,11 +160,11 @@ def test_files_that_fail_are_rows(oltr, trained, images, tmp_path):
 
 def _huge_png(side: int) -> bytes:
     """A picture of side × side black pixels, one bit each."""
-    def chunk(kind: bytes, content: bytes) -> bytes:
-        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
-
+    content = b"\x89PNG\r\n\x1a\n"
     head = struct.pack(">IIBBBBB", side, side, 1, 0, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(b"\0")) + chunk(b"IEND", b"")
+    for kind, part in ((b"IHDR", head), (b"IDAT", zlib.compress(b"\0")), (b"IEND", b"")):
+        content += struct.pack(">I", len(part)) + kind + part + struct.pack(">I", zlib.crc32(kind + part))
+    return content
 
 
 def test_only_some_classes_by_a_loop(oltr, trained, images, tmp_path):
@@ -241,14 +244,14 @@ def test_bad_input_is_refused_and_nothing_written(oltr, trained, images, pack, t
     oltr("predict", run, images, "--burst", "1", "--sequence", "x").refused("both given")
     oltr("predict", run, pack, "--burst", "1").refused("a pack has none")
     oltr("predict", run, pack, "--sort", "there").refused("images of a pack")
-    assert sorted(os.listdir()) == ["empty"]
+    assert here() == ["empty"]
 
 
 def test_a_result_is_not_overwritten_unasked(oltr, trained, images):
     done(oltr("predict", trained["plain"], images))
     before = Path("predictions.csv").read_text()
     oltr("predict", trained["oltr"], images).refused("is there already", "--overwrite")
-    assert Path("predictions.csv").read_text() == before and os.listdir() == ["predictions.csv"]
+    assert Path("predictions.csv").read_text() == before and here() == ["predictions.csv"]
     done(oltr("predict", trained["oltr"], images, "--overwrite"))
     assert Path("predictions.csv").read_text() != before
 

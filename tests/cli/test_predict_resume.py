@@ -65,7 +65,15 @@ def struck(trained, images):
     with subprocess.Popen(words, env=os.environ | {"OMP_NUM_THREADS": "1"}, **pipes) as process:
 
         def strike(folder: Path, at: int = NEVER) -> tuple[int, int]:
-            told = ["predict", trained["plain"], images, "--out", folder / "p.csv", "--sort", folder / "sorted"]
+            told = [
+                "predict",
+                trained["plain"],
+                images,
+                "--out",
+                folder / "p.csv",
+                "--sort",
+                folder / "sorted",
+            ]
             process.stdin.write(json.dumps([at, list(map(str, told))]) + "\n")
             process.stdin.flush()
             return tuple(json.loads(process.stdout.readline()))
@@ -140,10 +148,12 @@ def test_a_journal_of_other_work_is_left_alone(oltr, trained, images, tmp_path):
     journal.add([{"path": "a", "error": ""}])
     oltr("predict", trained["plain"], images, "--out", out).refused("Another command is writing")
     journal.close()
-    oltr("predict", trained["plain"], images, "--out", out).refused("begun by another command", "model", "images")
+    oltr("predict", trained["plain"], images, "--out", out).refused(
+        "begun by another command", "model", "images"
+    )
     assert not out.exists() and b"other.0" in (tmp_path / "p.csv.part").read_bytes()
     assert oltr("predict", trained["plain"], images, "--out", out, "--overwrite").code == 0
-    assert os.listdir(tmp_path) == ["p.csv"]
+    assert list(everything(tmp_path)) == ["p.csv"]
 
 
 def test_a_journal_cut_off_at_any_byte(tmp_path):

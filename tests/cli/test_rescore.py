@@ -13,7 +13,8 @@ from oltr import Recognizer
 from oltr.runs import trained_run
 
 CHANGES = [
-    "path", "before", "after", "likeliest_before", "likeliest_after", "probability_before", "probability_after",
+    "path", "before", "after", "likeliest_before", "likeliest_after", "probability_before",
+    "probability_after",
 ]  # fmt: skip
 
 
@@ -77,7 +78,9 @@ def test_a_burst_is_judged_again_as_one(oltr, trained, images, changed_run, tmp_
     files = sorted(map(str, images.rglob("*.png")))
     table = pd.DataFrame({"path": files, "event": [f"e{i % 3}" for i in range(len(files))]})
     table.to_csv("list.csv", index=False)
-    assert oltr("predict", trained["plain"], "list.csv", "--sequence", "event", "--out", "p.parquet").code == 0
+    assert (
+        oltr("predict", trained["plain"], "list.csv", "--sequence", "event", "--out", "p.parquet").code == 0
+    )
     before = pd.read_parquet("p.parquet")
     before["model"] = before["model"].str.replace(".1", ".0")
     before.to_parquet("p.parquet")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -57,7 +56,7 @@ def test_files_of_one_name_and_a_second_time(tmp_path, link):
 
 def test_an_image_that_has_gone_meanwhile(tmp_path, capsys):
     assert sort_images([row(tmp_path / "gone.jpg")], tmp_path / "out", CLASSES, True, 1) == 0
-    assert "gone.jpg is gone" in capsys.readouterr().err and not os.listdir(tmp_path / "out" / "fox")
+    assert "gone.jpg is gone" in capsys.readouterr().err and not any((tmp_path / "out" / "fox").iterdir())
 
 
 def test_a_folder_that_cannot_be_made(tmp_path):

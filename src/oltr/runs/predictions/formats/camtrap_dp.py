@@ -114,7 +114,7 @@ def _write(predictions: Predictions, folder: Path, out: Path) -> None:
     (folder / "datapackage.json").write_text(text + "\n", encoding="utf-8")
     if not all(map(_placed, deployments.values())):
         console.warn(
-            "deployments.csv lacks latitude and longitude, which the standard requires: give columns of these "
+            "deployments.csv lacks latitude and longitude, which the standard requires: columns of these "
             "names in the table that names the images, or fill them in"
         )
     console.say("contributors and project in datapackage.json are yours to fill in")
