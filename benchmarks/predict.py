@@ -62,8 +62,8 @@ def make_photos(folder: Path, number: int, distinct: int, width: int, height: in
 
 def make_run(folder: Path, photos: Path, backbone: str, size: int) -> TrainedRun:
     """A run of plain with one epoch on some of the photos."""
-    changes = ["stage1.batch_size=16"]
-    config = configure("imagenet-lt", "plain", backbone=backbone, image_size=size, epochs=(1,), changes=changes)
+    options: dict[str, Any] = {"epochs": (1,), "changes": ["stage1.batch_size=16"]}
+    config = configure("imagenet-lt", "plain", backbone=backbone, image_size=size, **options)
     manifest = read_source(photos)
     few = manifest.table.groupby("split").head(32).reset_index(drop=True)
     train_run(config, replace(manifest, table=few), folder, TrainOptions(), str(photos))

@@ -78,7 +78,9 @@ def predict_to(run: TrainedRun, images: NamedImages, out: Path | None = None, wi
     asked = asked_of(run, wish.only, wish.nearest)
     bursts = _bursts(images, wish)
     images = images if bursts is None else bursts.images
-    journal = Journal(journal_file, _header(run, images, asked, wish), anew=wish.overwrite)
+    columns = _columns(wish, bursts)
+    header = _header(run, images, asked, wish) | {"columns": list(columns)}
+    journal = Journal(journal_file, header, anew=wish.overwrite)
     try:
         summary = _judge(run, images, asked, bursts, journal, str(out))
         if wish.sort is not None:
@@ -87,8 +89,8 @@ def predict_to(run: TrainedRun, images: NamedImages, out: Path | None = None, wi
             )
         for stale in out.parent.glob(f".{_as_pattern(out.name)}.*.part"):  # what a killed command left
             stale.unlink(missing_ok=True)
-        columns = _columns(wish, bursts)
-        write_as(wish.format, Predictions(run, images, journal.rows, columns, journal.header["begun"]), out)
+        begun = journal.header["begun"]
+        write_as(wish.format, Predictions(run, images, journal.rows, journal.batches, columns, begun), out)
         journal.remove()
     finally:
         journal.close()

@@ -32,7 +32,8 @@ class Predictions:
     run: TrainedRun
     images: NamedImages
     rows: Callable[[], Iterator[dict[str, Any]]]
-    columns: dict[str, str]  # of a table, with pandas' names of their types
+    batches: Callable[[], Iterator[list[list[Any]]]]  # the same as cells of a table, some rows at a time
+    columns: dict[str, str]  # of the table, with pandas' names of their types
     begun: str  # when, ISO 8601
 
     @property

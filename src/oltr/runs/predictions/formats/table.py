@@ -6,7 +6,6 @@ import csv
 import itertools
 import json
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -29,24 +28,23 @@ def _write_csv(predictions: Predictions, part: Path) -> None:
             csv.writer(file, lineterminator="\n", quoting=q) for q in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL)
         )
         plain.writerow(predictions.columns)
-        for row in predictions.rows():
-            cells = [_cell(row.get(column)) for column in predictions.columns]
+        for rows in predictions.batches():
             # Python before 3.13 leaves a carriage return in a name unquoted, which then ends the line.
-            odd = any(isinstance(cell, str) and "\r" in cell for cell in cells)
-            (quoted if odd else plain).writerow(cells)
+            odd = any("\r" in row[0] for row in rows)
+            (quoted if odd else plain).writerows(rows)
 
 
 def _write_parquet(predictions: Predictions, part: Path) -> None:
     import pyarrow as pa
     from pyarrow import parquet
 
-    rows, columns = predictions.rows(), predictions.columns
+    columns = predictions.columns
+    rows = itertools.chain.from_iterable(predictions.batches())
     kinds = {"object": pa.string(), "float64": pa.float64(), "boolean": pa.bool_()}
     schema = pa.schema([(name, kinds[kind]) for name, kind in columns.items()])
     with parquet.ParquetWriter(part, schema) as writer:
         while some := list(itertools.islice(rows, TOGETHER)):
-            cells = [{name: _cell(row.get(name)) for name in columns} for row in some]
-            frame = pd.DataFrame(cells, columns=list(columns)).astype(columns)
+            frame = pd.DataFrame(some, columns=list(columns)).astype(columns)
             writer.write_table(pa.Table.from_pandas(frame, schema, preserve_index=False))
 
 
@@ -54,10 +52,5 @@ def _write_json(predictions: Predictions, part: Path) -> None:
     with part.open("w", encoding="utf-8") as file:
         file.write("[")
         for number, row in enumerate(predictions.rows()):
-            whole = {column: row.get(column) for column in predictions.columns}
-            file.write((",\n" if number else "\n") + json.dumps(whole, ensure_ascii=False))
+            file.write((",\n" if number else "\n") + json.dumps(row, ensure_ascii=False))
         file.write("\n]\n")
-
-
-def _cell(value: Any) -> Any:
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
