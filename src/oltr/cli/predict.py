@@ -14,7 +14,8 @@ Images = Annotated[
     tuple[str, ...],
     tyro.conf.Positional,
     tyro.conf.arg(
-        metavar="IMAGES",
+        metavar="IMAGES [IMAGES ...]",
+        help_behavior_hint="",
         help="files, folders, quoted globs, a table with a column `path`, a list (.txt), a pack, or -",
     ),
 ]

@@ -62,7 +62,7 @@ class Rescored:
     def text(self) -> str:
         """A few lines for the screen."""
         if self.same_model == self.images:
-            return f"All {count(self.images, 'row')} are of the run as it is now: nothing to judge again."
+            return f"{count(self.images, 'row')} of the run as it is now: nothing to judge again."
         judged_again = self.images - self.same_model
         lines = [f"{len(self.changed):,} of {count(judged_again, 'answer')} changed."]
         lines += [f"  {each.path}: {each.before} -> {each.after}" for each in self.changed[:SHOWN]]
