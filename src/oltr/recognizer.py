@@ -112,7 +112,9 @@ class Recognizer:
             rollup = fit_rollup(run, parents, precision)
             return dataclasses.replace(run.measure(), parents=measure_levels(run, rollup))
 
-    def predict(self, images: Iterable[Given] | Given) -> pd.DataFrame:
+    def predict(
+        self, images: Iterable[Given] | Given, *, only: Sequence[str] | None = None, nearest: int = 0
+    ) -> pd.DataFrame:
         """One row per image: its likeliest class, unknown or not.
 
         An image is a path (a folder stands for all images below), a PIL image or a uint8 array H×W×3 or H×W;
@@ -120,9 +122,10 @@ class Recognizer:
         more unknown images, not in the units of `threshold_` (for softmax it is 1 − probability).
         `calibrated_probability` is the probability at the temperature that suits the validation images, empty
         without any. An image that cannot be read, or whose output is not finite, has its reason in `error`
-        and nothing in the other columns.
+        and nothing in the other columns. `only` names the classes that can occur at a place; the answer is
+        one of them. With `nearest`, a column of that name lists so many training images that look most alike.
         """
-        return self._trained().predict(images)
+        return self._trained().predict(images, only=only, nearest=nearest)
 
     def predict_proba(self, images: Iterable[Given] | Given) -> np.ndarray:
         """N×K probabilities of `classes_`, given that the image shows one of them; images as in `predict`.

@@ -25,6 +25,8 @@ VERBS = {
     "compare": ("evaluate", "compare", "several runs in one table, beside the published numbers"),
     "report": ("report", "report", "one page to look at: verdict, table, figures, classes, worst images"),
     "explain": ("explain", "explain", "why an image is named as it is: scores, nearest classes, attention"),
+    "predict": ("predict", "predict", "name images, or call them unknown; sort them into folders"),
+    "rescore": ("predict", "rescore", "which earlier answers the run as it is now would give otherwise"),
     "suite": ("suite", "suite", "a table or a sweep of the paper, end to end, beside the published numbers"),
     "methods": ("listings", "methods", "the methods and open-set scores there are"),
     "recipes": ("listings", "recipes", "the recipes there are, or one of them in full"),
@@ -49,6 +51,7 @@ _OF_THE_MACHINE = (
 _AFTER_STOP = {
     "train": "Stopped. Finished epochs and features are kept; the same command with --resume goes on.",
     "demo": "Stopped. What was finished is kept; `oltr demo` goes on from there.",
+    "predict": "Stopped. What was judged is kept; the same command goes on from there.",
     "suite": "Stopped. What was finished is kept; the same command goes on from there.",
 }
 

@@ -30,6 +30,7 @@ from oltr.runs.evaluate import evaluate
 from oltr.runs.exemplars import Exemplars, exemplars
 from oltr.runs.history import History
 from oltr.runs.load_network import load_network
+from oltr.runs.model_version import model_version
 from oltr.runs.outputs import Outputs, Scored, scored_by
 from oltr.runs.own_data import as_many_images, as_own, check_classes, own_manifest
 from oltr.runs.predict import predict
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 
 # What depends on the classes, and is made anew when they change.
 _OF_CLASSES = (
-    *("changes", "as_trained", "classes", "class_names", "counts", "groups", "network", "added_rows"),
+    *("changes", "as_trained", "classes", "class_names", "counts", "groups", "network", "added_rows", "model_version"),
     *("manifest", "rule", "decisions", "accuracy"),
 )
 
@@ -339,9 +340,14 @@ class TrainedRun:
         """What it makes of each test and open image under its rule."""
         return decide(self)
 
-    def predict(self, images: Any) -> pd.DataFrame:
+    @cached_property
+    def model_version(self) -> str:
+        """Which state of the run an answer comes from."""
+        return model_version(self)
+
+    def predict(self, images: Any, **asked: Any) -> pd.DataFrame:
         """One row per image file, the columns of predictions.csv; a folder stands for all images below."""
-        return predict(self, images)
+        return predict(self, images, **asked)
 
     def _published(self) -> dict[str, Any] | None:
         try:
