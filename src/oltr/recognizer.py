@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,7 +19,10 @@ from oltr.data.group_split import split_by_group
 from oltr.data.manifest import Manifest
 from oltr.data.sources import read_source
 from oltr.errors import UserError
+from oltr.openworld.add_class import add_class
+from oltr.openworld.change_classes import remove_class, rename_class, undo
 from oltr.registry import unknown_name
+from oltr.runs.copy_run import copy_run
 from oltr.runs.given_images import Given
 from oltr.runs.measure_levels import measure_levels
 from oltr.runs.parents import PRECISION, fit_rollup
@@ -112,9 +114,7 @@ class Recognizer:
             rollup = fit_rollup(run, parents, precision)
             return dataclasses.replace(run.measure(), parents=measure_levels(run, rollup))
 
-    def predict(
-        self, images: Iterable[Given] | Given, *, only: Sequence[str] | None = None, nearest: int = 0
-    ) -> pd.DataFrame:
+    def predict(self, images: Iterable[Given] | Given, **asked: Any) -> pd.DataFrame:
         """One row per image: its likeliest class, unknown or not.
 
         An image is a path (a folder stands for all images below), a PIL image or a uint8 array H×W×3 or H×W;
@@ -122,10 +122,13 @@ class Recognizer:
         more unknown images, not in the units of `threshold_` (for softmax it is 1 − probability).
         `calibrated_probability` is the probability at the temperature that suits the validation images, empty
         without any. An image that cannot be read, or whose output is not finite, has its reason in `error`
-        and nothing in the other columns. `only` names the classes that can occur at a place; the answer is
-        one of them. With `nearest`, a column of that name lists so many training images that look most alike.
+        and nothing in the other columns.
+
+        `only=[...]` names the classes that can occur at a place: the answer is one of them. `nearest=3` adds
+        a column with so many training images that look most alike. `parents="parents.csv"` (a table of label
+        and parent) answers by the parent where the class is unsure, at `precision=0.95`.
         """
-        return self._trained().predict(images, only=only, nearest=nearest)
+        return self._trained().predict(images, **asked)
 
     def predict_proba(self, images: Iterable[Given] | Given) -> np.ndarray:
         """N×K probabilities of `classes_`, given that the image shows one of them; images as in `predict`.
@@ -134,6 +137,31 @@ class Recognizer:
         (`run_.temperature`), and plain softmax otherwise. Rows of images without an answer are NaN.
         """
         return predict_proba(self._trained(), images)
+
+    def add_class(self, name: str, images: Iterable[Given] | Given, *, more: bool = False) -> Recognizer:
+        """Know a new class at once from a few images, without training; images as in `predict`.
+
+        With `more` they are further images of a class that is known already. The change is on disk, in the
+        run's history, when this returns; `undo` takes it back.
+        """
+        with console.silent(not self.verbose):
+            add_class(self._trained(), name, images, more=more)
+        return self
+
+    def remove_class(self, name: str) -> Recognizer:
+        """Forget a class."""
+        remove_class(self._trained(), name)
+        return self
+
+    def rename_class(self, name: str, to: str) -> Recognizer:
+        """Give a class another name."""
+        rename_class(self._trained(), name, to)
+        return self
+
+    def undo(self) -> Recognizer:
+        """Take back the last change of classes."""
+        undo(self._trained())
+        return self
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The arguments it was made with, as scikit-learn's estimators give them."""
@@ -163,12 +191,8 @@ class Recognizer:
         run, path = self._trained(), Path(path)
         if path.resolve() == run.path.resolve():
             return self
-        if path.exists() and not (path.is_dir() and not any(path.iterdir())):
-            why = "It is not empty." if path.is_dir() else "It is a file."
-            raise UserError(f"path is {path}.", why, "a new or empty folder")
-        part = path.with_name(f".{path.name}.{os.getpid()}.part")
+        part = copy_run(run.path, path)
         try:
-            shutil.copytree(run.path, part, ignore=shutil.ignore_patterns("checkpoints"))
             if TrainedRun(part).rule != run.rule:
                 TrainedRun(part).keep_rule(run.rule)
             part.replace(path)  # an empty folder there gives way

@@ -15,8 +15,8 @@ from oltr.errors import UserError
 from oltr.metrics.labels import OPEN
 from oltr.runs.measure_levels import measure_levels
 from oltr.runs.parents import Parents, Rollup, fit_rollup, read_parents
-from oltr.runs.predict import calibrated
 from oltr.runs.report import Report
+from oltr.runs.temperature import calibrated
 from oltr.runs.trained_run import TrainedRun
 from tests.report.made_run import NAMES, made_pack, made_run
 

@@ -7,18 +7,9 @@ from typing import Annotated, Literal
 
 import tyro
 
-from oltr.cli.options import Json, Root, Run, print_json
+from oltr.cli.options import Images, Json, Root, Run, print_json
 from oltr.errors import UserError
 
-Images = Annotated[
-    tuple[str, ...],
-    tyro.conf.Positional,
-    tyro.conf.arg(
-        metavar="IMAGES [IMAGES ...]",
-        help_behavior_hint="",
-        help="files, folders, quoted globs, a table with a column `path`, a list (.txt), a pack, or -",
-    ),
-]
 Only = Annotated[str | None, tyro.conf.arg(metavar="LIST")]
 
 
@@ -29,6 +20,8 @@ def predict(
     format: Literal["csv", "timelapse", "camtrap-dp", "coco"] = "csv",
     only: Only = None,
     nearest: int = 0,
+    parents: Annotated[Path | None, tyro.conf.arg(metavar="TABLE")] = None,
+    precision: float = 0.95,
     sequence: Annotated[str | None, tyro.conf.arg(metavar="COLUMN")] = None,
     burst: Annotated[float | None, tyro.conf.arg(metavar="SECONDS")] = None,
     sort: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None,
@@ -48,6 +41,9 @@ def predict(
         format: what others read instead: Timelapse (MegaDetector's JSON), Camtrap DP (a folder), COCO
         only: classes that can occur at the place: names with commas between, or a text file with one a line
         nearest: also name so many training images that look most like it
+        parents: CSV with columns label and parent (genus, family): where the class is unsure and its parent
+            is not, the answer is the parent, in columns `answer`, `answer_level`, `answer_probability`
+        precision: share of answers that must be right at each level, on validation images
         sequence: judge images together that have the same value in this column of the table that names them
         burst: judge photos of one folder together that are at most so many seconds apart, by their EXIF times
         sort: copy the images into folders named after their classes, and unknown/
@@ -65,7 +61,7 @@ def predict(
     if nearest < 0:
         raise UserError(f"--nearest {nearest} is negative.", try_this="--nearest 3")
     opened = TrainedRun(run, source, root)
-    wish = Wish(format, only, nearest, sequence, burst, sort, link, overwrite)
+    wish = Wish(format, only, nearest, sequence, burst, sort, link, overwrite, parents, precision)
     summary = predict_to(opened, named_images(images), out, wish)
     if as_json:
         print_json(summary.to_dict())

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import hashlib
+import io
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import torch
+from PIL import Image
 from torch import Tensor
 
 from oltr.console import console
+from oltr.data.images import read_bytes
 from oltr.errors import UserError
 from oltr.files import atomic_write
 from oltr.openworld.agreement import disagreements
 from oltr.openworld.class_row import class_row
 from oltr.registry import unknown_name
-from oltr.runs.given_images import Given, decoded
+from oltr.runs.given_images import Given, decoded, each_image
 from oltr.runs.history import CollectedImage
 from oltr.runs.predict import as_images
 from oltr.runs.split_outputs import compute_outputs
+from oltr.runs.stale_report import note_changes
 from oltr.runs.trained_run import TrainedRun
 from oltr.wording import count
 
@@ -42,7 +47,7 @@ class NewImages:
 
     paths: list[str]
     features: Tensor  # n×D, direct features
-    contents: list[bytes]  # the files' bytes; empty for images in no file
+    contents: list[bytes]  # the files' bytes
 
 
 def add_class(
@@ -67,6 +72,7 @@ def add_class(
         images=[CollectedImage(path, copy, feature) for path, copy, feature in columns],
     )
     run.reread_classes()
+    note_changes(run)
     return AddedFrom(name, len(new.paths), action, warnings)
 
 
@@ -89,7 +95,8 @@ def read_new(run: TrainedRun, images: Iterable[Given] | Given) -> NewImages:
     names: list[str] = []
     problems: list[str] = []
     parts: list[Tensor] = []
-    for some in decoded(images, run.config.data.frame):
+    given = each_image(images)
+    for some in decoded(given, run.config.data.frame):
         names += some.names
         problems += some.problems
         if some.pixels is not None and not any(problems):
@@ -102,24 +109,27 @@ def read_new(run: TrainedRun, images: Iterable[Given] | Given) -> NewImages:
     features = torch.cat(parts)
     if not bool(features.isfinite().all()):
         raise UserError("The network's output for these images is NaN or infinite.")
-    contents = [Path(name).read_bytes() if name else b"" for name in names]
-    seen: set[bytes] = set()
-    rows = []
-    for row, content in enumerate(contents):
-        if not content or content not in seen:
-            rows.append(row)
-            seen.add(content)
+    contents = [_content(image) for image in given]
+    rows = list({content: row for row, content in reversed(list(enumerate(contents)))}.values())[::-1]
     if len(rows) < len(names):
         console.say(f"{count(len(names) - len(rows), 'image')} given twice: counted once")
     return NewImages([names[i] for i in rows], features[rows], [contents[i] for i in rows])
 
 
+def _content(image: Path | Image.Image | np.ndarray) -> bytes:
+    """The bytes of its file; of an image in no file, those of a PNG."""
+    if isinstance(image, Path):
+        return read_bytes(image)
+    picture = Image.fromarray(image) if isinstance(image, np.ndarray) else image
+    with io.BytesIO() as file:
+        (picture if picture.mode in ("L", "RGB", "RGBA") else picture.convert("RGB")).save(file, "PNG")
+        return file.getvalue()
+
+
 def _keep(run: TrainedRun, path: str, content: bytes) -> str:
     """A copy of an image below the run folder, named by its content; its relative path."""
-    if not content:
-        return ""
     digest = hashlib.blake2b(content, digest_size=16).hexdigest()
-    place = run.folder.collected / f"{digest}{Path(path).suffix.lower()}"
+    place = run.folder.collected / f"{digest}{Path(path).suffix.lower() or '.png'}"
     if not place.is_file():
         with atomic_write(place) as part:
             part.write_bytes(content)

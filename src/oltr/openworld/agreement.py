@@ -15,14 +15,14 @@ from oltr.runs.trained_run import TrainedRun
 from oltr.wording import count, first_few
 
 SURE = 0.9  # calibrated probability from which an image passes for one of a known class
-USUAL = 0.05  # share of known images that are less like the rest of their class than an odd one out
+USUAL = 0.02  # share of known images that are less like the rest of their class than an odd one out
 
 
 def disagreements(run: TrainedRun, name: str, paths: Sequence[str], features: Tensor) -> Iterator[str]:
     """Warnings with their evidence: images unlike the others, images that look like a known class."""
     likeness = likeness_to_others(centred_unit(features, run.exemplars.centre))
     if likeness is not None:
-        usual = usual_likeness(run)
+        usual = usual_likeness(run, len(paths))
         odd = [row for row in range(len(paths)) if float(likeness[row]) < usual]
         if odd:
             named = [f"{paths[row] or f'image {row + 1}'} ({float(likeness[row]):.2f})" for row in odd]
@@ -59,10 +59,11 @@ def likeness_to_others(units: Tensor) -> Tensor | None:
     return F.cosine_similarity(units, others, dim=1)
 
 
-def usual_likeness(run: TrainedRun) -> float:
-    """The likeness that all but a few known images have to the rest of their class; −1 without any."""
+def usual_likeness(run: TrainedRun, images: int) -> float:
+    """The likeness that all but a few known images have to others of their class, `images` of it together;
+    −1 without any."""
     known = known_images(run)
     units = centred_unit(known.features, run.exemplars.centre)
-    parts = [likeness_to_others(units[known.labels == number]) for number in known.labels.unique()]
+    parts = [likeness_to_others(units[known.labels == number][:images]) for number in known.labels.unique()]
     found = [part for part in parts if part is not None]
     return float(torch.cat(found).quantile(USUAL)) if found else float(OPEN)

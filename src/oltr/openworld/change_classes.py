@@ -6,6 +6,7 @@ from oltr.errors import UserError
 from oltr.openworld.add_class import checked_new_name
 from oltr.registry import unknown_name
 from oltr.runs.history import Action
+from oltr.runs.stale_report import note_changes
 from oltr.runs.trained_run import TrainedRun
 
 
@@ -40,4 +41,5 @@ def _check_known(run: TrainedRun, name: str) -> None:
 
 def _recorded(run: TrainedRun, number: int) -> int:
     run.reread_classes()
+    note_changes(run)
     return number

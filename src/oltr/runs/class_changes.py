@@ -29,6 +29,7 @@ class AddedClass:
     weight: np.ndarray  # D float32
     bias: float
     features: np.ndarray  # n×D float32, direct features of its images
+    files: tuple[str, ...] = ()  # copies of its images, below the run folder
     trained: int | None = None  # the trained class that it goes on from, with more images
 
 
@@ -102,13 +103,19 @@ def fold(trained: Sequence[str], actions: Sequence[Action]) -> ClassChanges:
         if action.kind == "add":
             assert action.weight is not None and action.bias is not None
             features = np.stack([image.feature for image in action.images])
-            new = AddedClass(action.name, action.weight, action.bias, features, number)
+            files = tuple(image.kept for image in action.images)
+            new = AddedClass(action.name, action.weight, action.bias, features, files, number)
             if place is not None:  # more images of it
                 before = added[place]
-                features = np.concatenate([before.features, features])
-                added[place] = dataclasses.replace(new, features=features, trained=before.trained)
+                added[place] = dataclasses.replace(
+                    new,
+                    features=np.concatenate([before.features, features]),
+                    files=(*before.files, *files),
+                    trained=before.trained,
+                )
             else:
-                names.pop(number, None) if number is not None else None
+                if number is not None:
+                    del names[number]
                 added.append(new)
         elif action.kind == "remove":
             if place is not None:

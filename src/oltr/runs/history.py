@@ -30,8 +30,8 @@ CREATE TABLE actions (
 );
 CREATE TABLE images (         -- that a class was added from
   action INTEGER NOT NULL REFERENCES actions (id),
-  path TEXT NOT NULL,         -- as it was given
-  kept TEXT NOT NULL,         -- its copy, below the run folder; empty for images that were in no file
+  path TEXT NOT NULL,         -- as it was given; empty for an image in no file
+  kept TEXT NOT NULL,         -- its copy, below the run folder
   feature BLOB NOT NULL       -- float32 D, the direct feature
 );
 """

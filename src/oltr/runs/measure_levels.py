@@ -14,7 +14,7 @@ from oltr.openset.rollup import NONE, best_groups
 from oltr.runs.decisions import check_finite
 from oltr.runs.level_report import ByLevel, Given, Level
 from oltr.runs.parents import UNKNOWN, Rollup
-from oltr.runs.predict import calibrated
+from oltr.runs.temperature import calibrated
 
 if TYPE_CHECKING:
     from oltr.runs.trained_run import TrainedRun

@@ -6,12 +6,12 @@ import hashlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from oltr.runs.trained_run import TrainedRun
+    from oltr.runs.run_model import RunModel
 
 DIGITS = 8
 
 
-def model_version(run: TrainedRun) -> str:
+def model_version(run: RunModel) -> str:
     """`1f0c3ab2.0`: the beginning of the hash of the run's weights, and its last class change (0: none)."""
     with run.folder.model.open("rb") as file:
         digest = hashlib.file_digest(file, "blake2b").hexdigest()

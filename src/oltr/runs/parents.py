@@ -19,7 +19,7 @@ from oltr.errors import UserError
 from oltr.openset.rollup import NONE, Answers, check_precision, fit_thresholds, roll_up
 from oltr.runs.decisions import check_finite
 from oltr.runs.outputs import OPEN
-from oltr.runs.predict import calibrated
+from oltr.runs.temperature import calibrated
 from oltr.wording import count, first_few
 
 if TYPE_CHECKING:

@@ -17,8 +17,10 @@ from oltr.runs.collect import stream_outputs
 from oltr.runs.given_images import Given, decoded
 from oltr.runs.nearest_images import NearestImages
 from oltr.runs.outputs import Outputs, scored_by
+from oltr.runs.parents import PRECISION, Rollup, fit_rollup
 from oltr.runs.read_ahead import Decoded
 from oltr.runs.split_outputs import view_change
+from oltr.runs.temperature import calibrated, is_finite
 
 if TYPE_CHECKING:
     from oltr.runs.trained_run import TrainedRun
@@ -35,6 +37,7 @@ COLUMNS = {
     "error": "object",
     "calibrated_probability": "float64",
 }
+PARENT_COLUMNS = {"answer": "object", "answer_level": "object", "answer_probability": "float64"}
 TOP = 5
 NOT_FINITE = "the network's output is NaN or infinite"
 
@@ -45,15 +48,30 @@ class Asked:
 
     allowed: Allowed | None = None
     nearest: NearestImages | None = None
+    rollup: Rollup | None = None  # answers by parents where the class is unsure
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """Those that come with it."""
+        found = {} if self.nearest is None else {"nearest": "object"}
+        return found | ({} if self.rollup is None else PARENT_COLUMNS)
 
 
 PLAIN = Asked()
 
 
-def asked_of(run: TrainedRun, only: str | Path | Sequence[str] | None, nearest: int = 0) -> Asked:
-    """`only`: the classes that can occur, as a list, comma-separated, or in a text file."""
+def asked_of(
+    run: TrainedRun,
+    only: str | Path | Sequence[str] | None = None,
+    nearest: int = 0,
+    parents: str | Path | None = None,
+    precision: float = PRECISION,
+) -> Asked:
+    """`only`: the classes that can occur, as a list, comma-separated, or in a text file; `parents`: a table
+    label,parent, by which the answer is a parent where the class is unsure."""
     allowed = None if only is None else allowed_classes(run.class_names, only)
-    return Asked(allowed, NearestImages(run, nearest) if nearest else None)
+    rollup = None if parents is None else fit_rollup(run, parents, precision)
+    return Asked(allowed, NearestImages(run, nearest) if nearest else None, rollup)
 
 
 def predict(
@@ -61,10 +79,12 @@ def predict(
     images: Iterable[Given] | Given,
     only: str | Path | Sequence[str] | None = None,
     nearest: int = 0,
+    parents: str | Path | None = None,
+    precision: float = PRECISION,
 ) -> pd.DataFrame:
     """The columns of predictions.csv; an image without an answer has the reason in `error` and no more."""
-    asked = asked_of(run, only, nearest)
-    columns = COLUMNS | ({"nearest": "object"} if nearest else {})
+    asked = asked_of(run, only, nearest, parents, precision)
+    columns = COLUMNS | asked.columns
     rows: list[dict[str, Any]] = []
     for some, outputs in outputs_of(run, decoded(images, run.config.data.frame)):
         rows += rows_of(run, some, outputs, asked)
@@ -105,13 +125,6 @@ def rows_of(
         yield {"path": name, **({"error": problem} if problem else next(found))}
 
 
-def calibrated(run: TrainedRun, outputs: Outputs) -> torch.Tensor:
-    """softmax(z/T) with the run's temperature, 1 where it has none; N×K float64, NaN for outputs that are not
-    finite."""
-    probabilities = (outputs.logits.double() / (run.temperature or 1.0)).softmax(dim=1)
-    return probabilities.masked_fill(~is_finite(outputs)[:, None], torch.nan)
-
-
 def answers(
     run: TrainedRun, outputs: Outputs, read: Outputs, asked: Asked = PLAIN
 ) -> Iterator[dict[str, Any]]:
@@ -132,6 +145,11 @@ def answers(
         believed = calibrated(run, outputs).gather(1, labels[:, :1])[:, 0].tolist()
     reachability = None if outputs.reachability is None else outputs.reachability.tolist()
     unknown, unknown_scores = run.rule.rejects(scored.values).tolist(), scored.unknown.tolist()
+    rolled = None
+    if asked.rollup is not None:
+        whole = torch.zeros(len(outputs), len(run.class_names), dtype=torch.float64)
+        whole[:, slice(None) if asked.allowed is None else asked.allowed.columns] = calibrated(run, outputs)
+        rolled = asked.rollup.answers(whole, run.rule.rejects(scored.values))
     sound = (finite & ~scored.values.isnan()).tolist()
     # As lists: a tensor's entries one by one would take longer than a GPU takes for the image.
     for i, (top, shares) in enumerate(zip(labels.tolist(), probabilities.tolist(), strict=True)):
@@ -151,12 +169,15 @@ def answers(
             "calibrated_probability": None if believed is None else believed[i],
             "top5": {names[k]: round(share, 6) for k, share in zip(top, shares, strict=True)},
         }
-        yield row if near is None else row | {"nearest": near[i]}
-
-
-def is_finite(outputs: Outputs) -> torch.Tensor:
-    """Which images have an output to go by: N bool."""
-    return outputs.logits.isfinite().all(dim=1)
+        if near is not None:
+            row["nearest"] = near[i]
+        if rolled is not None:
+            row |= {
+                "answer": rolled[i].answer,
+                "answer_level": rolled[i].level,
+                "answer_probability": rolled[i].probability,
+            }
+        yield row
 
 
 def as_images(pixels: np.ndarray) -> Images:

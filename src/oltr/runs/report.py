@@ -112,6 +112,8 @@ class Report:
     calibration: CalibrationNumbers | None = field(default=None, metadata=_LEFT_OUT)
     # Where classes have parents and it was asked for; report.json of a run never has it.
     parents: ByLevel | None = field(default=None, metadata=_LEFT_OUT)
+    # What these figures are not about, such as classes that were added since.
+    note: str | None = field(default=None, metadata=_LEFT_OUT)
     train_seconds: float | None = None
     expect: dict[str, Any] = field(default_factory=dict)
     schema: int = SCHEMA

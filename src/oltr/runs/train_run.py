@@ -52,7 +52,7 @@ def train_run(
         return None
     run = TrainedRun(out)
     run.trained_network = network.eval()  # it is here already
-    run.manifest = manifest
+    run.own_data = manifest
     if "decision" not in run.facts:  # a resumed run may have been given another since
         run.keep_rule()
     elif "test" in run.outputs:

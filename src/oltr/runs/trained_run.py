@@ -9,48 +9,34 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 
-from oltr.config import RunConfig, build
 from oltr.console import console
 from oltr.data.broken import drop_broken
 from oltr.data.manifest import Manifest
 from oltr.data.sources import read_source
 from oltr.errors import UserError
 from oltr.metrics.accuracy import mean, per_class_accuracy
-from oltr.metrics.shots import shot_groups
-from oltr.nn.extended_head import AddedRows
-from oltr.nn.network import Network
 from oltr.openset import SCORES, RejectionRule, Score
 from oltr.recipes import load_recipe
-from oltr.runs.class_changes import ClassChanges, extended, fold, with_collected
+from oltr.runs.class_changes import with_collected
 from oltr.runs.decisions import Decisions, decide
 from oltr.runs.evaluate import evaluate
 from oltr.runs.exemplars import Exemplars, exemplars
-from oltr.runs.history import History
-from oltr.runs.load_network import load_network
-from oltr.runs.model_version import model_version
 from oltr.runs.outputs import Outputs, Scored, scored_by
 from oltr.runs.own_data import as_many_images, as_own, check_classes, own_manifest
 from oltr.runs.predict import predict
 from oltr.runs.report import Report
 from oltr.runs.rule import as_values, other_rule, saved_rule, wished_rule
-from oltr.runs.split_outputs import RESUME, OtherOutputs, OwnOutputs, outputs_on
+from oltr.runs.run_model import RunModel
+from oltr.runs.split_outputs import OtherOutputs, OwnOutputs, outputs_on
 from oltr.runs.temperature import saved_temperature
-from oltr.training.run_folder import RunFolder
 
 if TYPE_CHECKING:
     import pandas as pd
 
-# What depends on the classes, and is made anew when they change.
-_OF_CLASSES = (
-    *("changes", "as_trained", "classes", "class_names", "counts", "groups", "network", "added_rows", "model_version"),
-    *("manifest", "rule", "decisions", "accuracy"),
-)
 
-
-class TrainedRun:
+class TrainedRun(RunModel):
     """A finished run; each part is made when first asked for, and kept.
 
     `source` (with `root`) is where the images it was trained on are now, if they have moved.
@@ -59,14 +45,8 @@ class TrainedRun:
     def __init__(
         self, path: str | Path, source: Any = None, root: str | Path | None = None, name: str | None = None
     ):
-        self.path, self.folder = Path(path), RunFolder(path)
-        self.facts = self.folder.run()  # run.yaml
-        if not self.facts["finished"]:
-            raise UserError(f"{self.path} has not finished training.", try_this=RESUME)
-        self.config = build(RunConfig, self.facts["config"])
-        self.name = name or self.path.name
+        super().__init__(path, name)
         self.workers = min(8, os.cpu_count() or 1)
-        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.other_data: Manifest | None = None
         self.other_is_own = False
         self.given_rule: RejectionRule | None = None  # in the place of the run's own
@@ -80,108 +60,33 @@ class TrainedRun:
                     "The source holds other images than the run was trained on.",
                     try_this="the source of its training, where it is now",
                 )
-            self.manifest = self.changes.of_manifest(own)
+            self.own_data = own
 
-    # What it is
-
-    @cached_property
-    def history(self) -> History:
-        """What was done to its classes since training."""
-        return History(self.folder.history)
+    # Its data
 
     @cached_property
-    def changes(self) -> ClassChanges:
-        """The classes known now, beside those of training."""
-        return fold([entry["name"] for entry in self.folder.classes()], self.history.active())
+    def own_data(self) -> Manifest:
+        """The data that the run was trained on, from where they were then or are now."""
+        return own_manifest(self)
 
     @cached_property
-    def as_trained(self) -> TrainedRun:
-        """The run without what was done to its classes since; itself where nothing was."""
-        if not self.changes:
-            return self
-        trained = self.with_changes(fold(self.changes.trained, []))
-        trained.__dict__["trained_network"] = self.trained_network
-        return trained
+    def manifest(self) -> Manifest:
+        """The same under the class names of now, without images of classes that were removed."""
+        return self.changes.of_manifest(self.own_data)
 
     @cached_property
     def exemplars(self) -> Exemplars:
         """A few known images of each trained class, as features."""
         return exemplars(self)
 
-    @cached_property
-    def classes(self) -> list[dict[str, Any]]:
-        """Name, training count and shot group of each class."""
-        trained = self.folder.classes()
-        if not self.changes:
-            return trained
-        counts = self.changes.counts(np.array([entry["train_count"] for entry in trained], dtype=np.int64))
-        groups, first = shot_groups(counts, self.shots), len(self.changes.kept)
-        return [
-            {"name": name, "train_count": int(images), "shots": str(group), "added": place >= first}
-            for place, (name, images, group) in enumerate(
-                zip(self.changes.names, counts, groups, strict=True)
-            )
-        ]
-
-    @cached_property
-    def class_names(self) -> list[str]:
-        """K names."""
-        return [entry["name"] for entry in self.classes]
-
-    @cached_property
-    def counts(self) -> np.ndarray:
-        """Training images per class, K int64."""
-        return np.array([entry["train_count"] for entry in self.classes], dtype=np.int64)
-
-    @property
-    def method(self) -> str:
-        """The name of its method."""
-        return self.config.method
-
-    @property
-    def shots(self) -> str:
-        """The rule of its shot groups."""
-        return self.config.shots
-
-    @cached_property
-    def groups(self) -> np.ndarray:
-        """The shot group of each class, K strings."""
-        return shot_groups(self.counts, self.shots)
-
-    @cached_property
-    def trained_network(self) -> Network:
-        """The network as it was trained, on the best device."""
-        counts = torch.tensor([entry["train_count"] for entry in self.folder.classes()], dtype=torch.int64)
-        return load_network(self.folder, self.config, counts).to(self.device)
-
-    @cached_property
-    def network(self) -> Network:
-        """The network with the classes known now, in evaluation mode on the best device."""
-        return extended(self.trained_network, self.added_rows) if self.changes else self.trained_network
-
-    @cached_property
-    def added_rows(self) -> AddedRows:
-        """What makes the trained network's outputs those of the classes known now."""
-        return self.changes.rows(self.exemplars.centre)
+    def centre(self) -> torch.Tensor:
+        return self.exemplars.centre
 
     def reread_classes(self) -> None:
-        """Take up what was done to its classes in the meantime; the trained network stays loaded."""
-        for part in _OF_CLASSES:
+        super().reread_classes()
+        for part in ("manifest", "rule", "decisions", "accuracy"):
             self.__dict__.pop(part, None)
         self._fitted, self._outputs, self._scored = {}, {}, {}
-
-    def with_changes(self, changes: ClassChanges) -> TrainedRun:
-        other = copy(self)
-        other.reread_classes()
-        other.__dict__["changes"] = changes
-        return other
-
-    # Its data
-
-    @cached_property
-    def manifest(self) -> Manifest:
-        """The data that the run was trained on, from where they were then or are now."""
-        return self.changes.of_manifest(own_manifest(self))
 
     def on(self, source: Any, root: str | Path | None = None, skip_broken: bool = False) -> TrainedRun:
         """The same run measured on another source, whose images are read anew.
@@ -193,7 +98,9 @@ class TrainedRun:
         own = as_own(self, manifest)
         other.other_is_own = own is not None
         if own is not None:
-            other.manifest = manifest = self.changes.of_manifest(own)
+            other.own_data = own
+            other.__dict__.pop("manifest", None)
+            manifest = other.manifest
         elif manifest.split_made:
             manifest = read_source(source, root, flat="test")
         if skip_broken:
@@ -339,11 +246,6 @@ class TrainedRun:
     def decisions(self) -> Decisions:
         """What it makes of each test and open image under its rule."""
         return decide(self)
-
-    @cached_property
-    def model_version(self) -> str:
-        """Which state of the run an answer comes from."""
-        return model_version(self)
 
     def predict(self, images: Any, **asked: Any) -> pd.DataFrame:
         """One row per image file, the columns of predictions.csv; a folder stands for all images below."""

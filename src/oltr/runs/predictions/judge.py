@@ -16,9 +16,10 @@ from oltr.errors import UserError
 from oltr.runs.given_images import GivenImages
 from oltr.runs.named_images import NamedImages
 from oltr.runs.outputs import Outputs
-from oltr.runs.predict import NOT_FINITE, Asked, answers, is_finite, outputs_of, rows_of
+from oltr.runs.predict import NOT_FINITE, Asked, answers, outputs_of, rows_of
 from oltr.runs.predictions.bursts import Bursts, mean_outputs, whole_bursts
 from oltr.runs.read_ahead import Chunks, Decoded, Readable, chunks_of, read_ahead
+from oltr.runs.temperature import is_finite
 
 if TYPE_CHECKING:
     from oltr.runs.trained_run import TrainedRun

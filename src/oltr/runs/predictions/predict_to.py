@@ -14,6 +14,7 @@ from oltr.console import console
 from oltr.errors import UserError
 from oltr.files import check_writable
 from oltr.runs.named_images import NamedImages
+from oltr.runs.parents import PRECISION
 from oltr.runs.predict import COLUMNS, Asked, asked_of
 from oltr.runs.predictions.bursts import Bursts, by_sequence, by_time
 from oltr.runs.predictions.formats import Predictions, out_of, write_as
@@ -38,6 +39,8 @@ class Wish:
     sort: Path | None = None
     link: bool = False
     overwrite: bool = False
+    parents: Path | None = None  # a table label,parent
+    precision: float = PRECISION  # that answers keep at each of its levels
 
 
 PLAIN = Wish()
@@ -75,10 +78,10 @@ def predict_to(run: TrainedRun, images: NamedImages, out: Path | None = None, wi
     journal_file = out.with_name(f"{out.name}.part")
     if _there(out) and not wish.overwrite and not journal_file.exists():
         raise UserError(f"{out} is there already.", try_this="--overwrite, or another --out")
-    asked = asked_of(run, wish.only, wish.nearest)
+    asked = asked_of(run, wish.only, wish.nearest, wish.parents, wish.precision)
     bursts = _bursts(images, wish)
     images = images if bursts is None else bursts.images
-    columns = _columns(wish, bursts)
+    columns = _columns(asked, bursts)
     header = _header(run, images, asked, wish) | {"columns": list(columns)}
     journal = Journal(journal_file, header, anew=wish.overwrite)
     try:
@@ -143,9 +146,8 @@ def _bursts(images: NamedImages, wish: Wish) -> Bursts | None:
     return None if wish.burst is None else by_time(images, wish.burst)
 
 
-def _columns(wish: Wish, bursts: Bursts | None) -> dict[str, str]:
-    columns = COLUMNS | {"model": "object", "top5": "object"}
-    columns |= {"nearest": "object"} if wish.nearest else {}
+def _columns(asked: Asked, bursts: Bursts | None) -> dict[str, str]:
+    columns = COLUMNS | {"model": "object", "top5": "object"} | asked.columns
     return columns | ({"sequence": "object"} if bursts is not None else {})
 
 
@@ -159,6 +161,7 @@ def _header(run: TrainedRun, images: NamedImages, asked: Asked, wish: Wish) -> R
         "images": [len(images), digest, str(images.pack or "")],
         "only": None if asked.allowed is None else asked.allowed.names,
         "nearest": wish.nearest,
+        "thresholds": None if asked.rollup is None else [asked.rollup.parents.names, asked.rollup.thresholds],
         "sequence": wish.sequence,
         "burst": wish.burst,
         "at_a_time": images_at_a_time(run),
