@@ -15,7 +15,9 @@ from oltr.runs.outputs import OPEN
 from oltr.runs.trained_run import TrainedRun
 
 TAU = 1.25  # weight of log frequencies, as in the method logit-adjusted
-MARGIN = 0.4  # added to the new logit: chosen on known classes that played new ones
+# What is added to the new logit, for one image and per log of further ones: chosen on known classes that
+# played new ones, such that five of them together cost the others one point.
+MARGIN, GROWTH = 0.25, 0.15
 STRENGTHS = torch.linspace(0, 2, 41)
 LOOKED_AT = 4096  # validation images that tell how the run's logits depend on class frequencies
 
@@ -41,7 +43,7 @@ def class_row(run: TrainedRun, name: str, features: Tensor) -> tuple[Tensor, Ten
         logits + prior_strength(run, others, frequencies) * frequencies,
         torch.cat([rest.labels, torch.full((len(everything) - len(rest.labels),), len(others))]),
         torch.cat([rest.weights, own.weights, torch.ones(len(features))]),
-        torch.tensor([TAU * math.log(images / usual) - MARGIN]),
+        torch.tensor([TAU * math.log(images / usual) - MARGIN - GROWTH * math.log(images)]),
         within_classes(units[: len(rest.labels)], rest.labels),
     )
     return weight[0], bias[0]
