@@ -31,8 +31,18 @@ def to_pixels(image: Image.Image, size: int | Frame) -> np.ndarray:
     """A decoded picture, whatever its mode, as uint8 (size, size, 3) RGB."""
     frame = Frame(size) if isinstance(size, int) else size
     picture = _rgb(image) if image.width * image.height <= LARGE else _reduced(image, frame)
+    return np.array(resized(_turned(picture, image), frame))
+
+
+def whole_picture(image: Image.Image) -> np.ndarray:
+    """All pixels of a decoded picture, whatever its mode, upright: uint8 (H, W, 3) RGB."""
+    return np.array(_turned(_rgb(image), image))
+
+
+def _turned(picture: Image.Image, image: Image.Image) -> Image.Image:
+    """The picture as the metadata of the image it was made from want it."""
     turn = UPRIGHT.get(_orientation(image))
-    return np.array(resized(picture if turn is None else picture.transpose(turn), frame))
+    return picture if turn is None else picture.transpose(turn)
 
 
 def _reduced(image: Image.Image, frame: Frame) -> Image.Image:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from onnx import numpy_helper
-from onnxscript import opset18 as op
+from onnxscript import opset18
 from PIL import Image
 from torch import Tensor
 
@@ -23,6 +23,7 @@ from oltr.data.resize import GAP, SUPPORT
 ONE = 2.0**22  # a weight of 1
 FLOAT, UINT8, INT32, INT64, DOUBLE = 1, 2, 6, 7, 11  # ONNX's numbers of its types
 Value = Any  # a tensor of the graph
+op: Any = opset18  # whose type hints know no plain numbers
 
 
 @torch.library.custom_op("oltr::resize", mutates_args=())
