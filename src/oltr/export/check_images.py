@@ -48,6 +48,8 @@ class CheckImages:
 
 def given_images(paths: Path) -> CheckImages:
     """The file, or all images below the folder."""
+    if not paths.exists():
+        raise UserError(f"There is no file or folder {paths} to check the model on.")
     files = [each for each in each_image(paths) if isinstance(each, Path)]
     return CheckImages(
         f"{count(len(files), 'image')} of {paths}", [partial(_decoded, each) for each in files]

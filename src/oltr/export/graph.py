@@ -7,7 +7,7 @@ import copy
 import dataclasses
 import io
 import warnings
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import onnx
 import torch
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from oltr.runs.trained_run import TrainedRun
 
 LARGEST_FILE = 2**31 - 1  # bytes of a protobuf file
-MOST_AT_ONCE = 1024  # images in a batch, as far as torch's exporter has to prove anything
+# Images in a batch for which torch's exporter has to prove that they go the same way: a network and a score
+# work in parts on very many, and memories in another order on more than they have dimensions.
+MOST_AT_ONCE = 1024
 
 
 class Answering(nn.Module):
@@ -88,32 +90,40 @@ def onnx_model(run: TrainedRun) -> onnx.ModelProto:
     answering = Answering(run).eval()
     side = run.config.data.stored_size
     example = torch.zeros(2, side + 3, side + 5, 3, dtype=torch.uint8)
-    most = max(min(MOST_AT_ONCE, LARGEST // len(run.class_names)), 2)
+    most = max(min(MOST_AT_ONCE, LARGEST // len(run.class_names), run.network.direct_feature.dims), 2)
     axes = {0: torch.export.Dim("N", max=most), 1: torch.export.Dim("H"), 2: torch.export.Dim("W")}
-    with torch.no_grad():
-        names = list(answering(example))
-        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
-            warnings.simplefilter("ignore")
-            try:
-                program = torch.onnx.export(
-                    answering,
-                    (example,),
-                    dynamo=True,
-                    verbose=False,
-                    dynamic_shapes=(axes,),
-                    input_names=["pixels"],
-                    output_names=names,
-                    custom_translation_table={torch.ops.oltr.resize.default: resize_in_onnx},
-                )
-            except Exception as problem:  # networks and scores hold almost anything
-                raise _not_exportable(run, problem) from problem
-    assert program is not None
-    model = program.model_proto
+    try:
+        model = to_onnx(answering, {"pixels": example}, {"pixels": axes})
+    except Exception as problem:  # networks and scores hold almost anything
+        raise _not_exportable(run, problem) from problem
     if model.ByteSize() > LARGEST_FILE:
         raise UserError(
             f"The model would take {model.ByteSize() / 1e9:.1f} GB.", "An ONNX file holds at most 2 GB."
         )
     _name_labels(model, run.class_names)
+    return model
+
+
+def to_onnx(module: nn.Module, inputs: dict[str, Tensor], axes: dict[str, Any]) -> onnx.ModelProto:
+    """The ONNX model of a module that returns its outputs by name; `axes` are those of any length."""
+    with torch.no_grad(), warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+        warnings.simplefilter("ignore")
+        program = torch.onnx.export(
+            module.eval(),
+            kwargs=inputs,
+            dynamo=True,
+            verbose=False,
+            dynamic_shapes=axes,
+            input_names=list(inputs),
+            output_names=list(module(**inputs)),
+            custom_translation_table={torch.ops.oltr.resize.default: resize_in_onnx},
+        )
+    assert program is not None
+    model = program.model_proto
+    for entry in model.graph.input:  # the exporter fixes what it cannot prove, and says nothing
+        fixed = [axis for axis in axes[entry.name] if not entry.type.tensor_type.shape.dim[axis].dim_param]
+        if fixed:
+            raise ValueError(f"Axis {fixed[0]} of {entry.name} would take one length alone.")
     return model
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import json
 from dataclasses import dataclass
@@ -79,6 +80,8 @@ def export_onnx(run: TrainedRun, path: Path, images: CheckImages) -> Exported:
         )
     _describe(model, run, parity)
     content = model.SerializeToString()
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*.part"):  # by an export that was killed
+        left.unlink(missing_ok=True)
     with atomic_write(path) as part:
         part.write_bytes(content)
     card = path.with_name(f"{path.stem}-card.md")
@@ -113,6 +116,7 @@ def _describe(model: Any, run: TrainedRun, parity: Parity) -> None:
         "made_with": {name: metadata.version(name) for name in ("torch", *PACKAGES)},
     }
     model.producer_name, model.producer_version = "oltr", oltr.__version__
+    del model.metadata_props[:]
     for key, value in told.items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         model.metadata_props.add(key=key, value=text)
