@@ -8,15 +8,12 @@ from typing import Annotated
 import tyro
 
 from oltr.cli.options import Json, Run, print_json
-from oltr.errors import UserError
-
-CHECKED = 100
 
 
 def export(
     run: Run,
     onnx: Annotated[Path, tyro.conf.arg(metavar="FILE")],
-    check: Annotated[str, tyro.conf.arg(metavar="IMAGES|N")] = str(CHECKED),
+    check: Annotated[str, tyro.conf.arg(metavar="IMAGES|N")] = "100",
     as_json: Json = False,
 ) -> None:
     """Write a run as one ONNX file: pixels in; resizing, network, labels and rejection rule inside.
@@ -35,15 +32,9 @@ def export(
     check_export(onnx)
     opened = TrainedRun(run)
 
-    from oltr.export.check_images import given_images, own_images
+    from oltr.export.check_images import check_images
 
-    if check.isdecimal():
-        if not int(check):
-            raise UserError("--check 0 compares nothing.", try_this=f"--check {CHECKED}")
-        images = own_images(opened, int(check))
-    else:
-        images = given_images(Path(check).expanduser())
-    made = export_onnx(opened, onnx, images)
+    made = export_onnx(opened, onnx, check_images(opened, int(check) if check.isdecimal() else Path(check)))
     if as_json:
         print_json(made.to_dict())
         return

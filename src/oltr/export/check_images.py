@@ -46,6 +46,15 @@ class CheckImages:
         return len(self.readers)
 
 
+def check_images(run: TrainedRun, wanted: Path | int) -> CheckImages:
+    """Those at a path, or so many of the run's own."""
+    if not isinstance(wanted, int):
+        return given_images(Path(wanted).expanduser())
+    if wanted < 1:
+        raise UserError(f"A check of {wanted} images compares nothing.", try_this="100")
+    return own_images(run, wanted)
+
+
 def given_images(paths: Path) -> CheckImages:
     """The file, or all images below the folder."""
     if not paths.exists():

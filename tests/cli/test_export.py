@@ -20,7 +20,6 @@ from PIL import Image
 
 from oltr.export import parity, write
 from oltr.runs.trained_run import TrainedRun
-from tests.cli.conftest import oltr, trained  # noqa: F401
 from tests.helpers.pictures import write_picture
 from tests.helpers.processes import run_python
 
@@ -28,7 +27,7 @@ SIZES = [(32, 32), (20, 45), (300, 211), (61, 600)]
 
 
 @pytest.fixture(scope="module")
-def exported(trained, tmp_path_factory) -> Path:  # noqa: F811
+def exported(trained, tmp_path_factory) -> Path:
     """The run of oltr as a file; read-only."""
     from oltr.cli.main import _guarded
 
@@ -38,7 +37,7 @@ def exported(trained, tmp_path_factory) -> Path:  # noqa: F811
 
 
 @pytest.fixture
-def run(trained, tmp_path) -> Path:  # noqa: F811
+def run(trained, tmp_path) -> Path:
     """A run that may be spoilt."""
     return shutil.copytree(trained["oltr"], tmp_path / "run")
 
@@ -61,7 +60,7 @@ def change_rule(run: Path, **values) -> None:
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("number", [1, 3])
-def test_the_file_answers_as_the_run_does(exported, trained, size, number):  # noqa: F811
+def test_the_file_answers_as_the_run_does(exported, trained, size, number):
     session = onnxruntime.InferenceSession(exported)
     names = [entry.name for entry in session.get_outputs()]
     given = pictures(size, number)
@@ -75,7 +74,7 @@ def test_the_file_answers_as_the_run_does(exported, trained, size, number):  # n
     np.testing.assert_allclose(found["probabilities"].sum(axis=1), 1, rtol=1e-5)
 
 
-def test_the_file_and_its_card_say_what_it_is(exported, trained):  # noqa: F811
+def test_the_file_and_its_card_say_what_it_is(exported, trained):
     run, told = TrainedRun(trained["oltr"]), metadata(exported)
     assert json.loads(told["classes"]) == run.class_names
     assert told["score"] == run.rule.score and float(told["threshold"]) == run.rule.threshold
@@ -96,7 +95,7 @@ def test_the_file_and_its_card_say_what_it_is(exported, trained):  # noqa: F811
     assert sorted(file.name for file in exported.parent.iterdir()) == ["my model-card.md", "my model.onnx"]
 
 
-def test_given_images_are_compared_and_a_fitted_score_goes_along(oltr, run, tmp_path):  # noqa: F811
+def test_given_images_are_compared_and_a_fitted_score_goes_along(oltr, run, tmp_path):
     assert oltr("evaluate", run, "--score", "knn", "--keep").code == 0
     for number, size in enumerate((9, 40, 200)):
         write_picture(tmp_path / "new" / f"{number}.png", size)
@@ -120,7 +119,7 @@ def test_without_the_runs_images_made_up_ones_are_said_to_be_such(run):
     assert len({picture.shape for picture in images}) == 10
 
 
-def test_a_score_that_needs_a_gradient_is_refused(oltr, run, tmp_path):  # noqa: F811
+def test_a_score_that_needs_a_gradient_is_refused(oltr, run, tmp_path):
     change_rule(run, score="odin", threshold=0.2)
     oltr("export", run, "--onnx", tmp_path / "a.onnx").refused(
         "'odin' cannot be exported", "gradient", "--score softmax --keep"
@@ -128,7 +127,7 @@ def test_a_score_that_needs_a_gradient_is_refused(oltr, run, tmp_path):  # noqa:
     assert not list(tmp_path.glob("*a.onnx*"))
 
 
-def test_a_model_that_disagrees_is_not_written(oltr, run, exported, tmp_path, monkeypatch):  # noqa: F811
+def test_a_model_that_disagrees_is_not_written(oltr, run, exported, tmp_path, monkeypatch):
     def others(run, pixels, real=parity.in_torch):
         answers = real(run, pixels)
         answers.probabilities[0, 0] += 0.001
@@ -143,7 +142,7 @@ def test_a_model_that_disagrees_is_not_written(oltr, run, exported, tmp_path, mo
     assert file.read_bytes() == b"older" and not (tmp_path / "a-card.md").exists()
 
 
-def test_bad_places_and_missing_packages_are_refused_at_once(oltr, run, tmp_path, monkeypatch):  # noqa: F811
+def test_bad_places_and_missing_packages_are_refused_at_once(oltr, run, tmp_path, monkeypatch):
     monkeypatch.setattr("oltr.export.graph.onnx_model", lambda *_: pytest.fail("work was done"))
     oltr("export", run, "--onnx", tmp_path / "a.pt").refused("no name for an ONNX model", "a.onnx")
     (tmp_path / "b.onnx").mkdir()
@@ -173,7 +172,7 @@ def test_killed_before_the_file_has_its_name_nothing_of_it_is_there(
     trained,
     exported,
     tmp_path,
-    monkeypatch,  # noqa: F811
+    monkeypatch,
 ):
     file = tmp_path / "a.onnx"
     words = ["export", str(trained["oltr"]), "--onnx", str(file), "--check", "2"]
@@ -185,7 +184,7 @@ def test_killed_before_the_file_has_its_name_nothing_of_it_is_there(
 
 
 @pytest.mark.soak
-def test_killed_at_any_moment_the_file_is_whole_or_not_there(oltr, trained, tmp_path):  # noqa: F811
+def test_killed_at_any_moment_the_file_is_whole_or_not_there(oltr, trained, tmp_path):
     file, run = tmp_path / "a.onnx", str(trained["oltr"])
     words = [sys.executable, "-m", "oltr.cli.main", "export", run, "--onnx", str(file), "--check", "5"]
     began = time.monotonic()
