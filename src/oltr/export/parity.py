@@ -44,7 +44,8 @@ class Difference:
     images: int
     probability: float  # the largest of any class and image
     unknown_score: float
-    same_decisions: int  # images with the same class and the same side of the threshold
+    same_labels: int  # images of the same class
+    same_decisions: int  # and of the same side of the threshold
     on_the_edge: int  # of the others, those that rounding alone decides
 
     @property
@@ -57,6 +58,7 @@ class Difference:
         return (
             f"probabilities differ by at most {self.probability:.1e}, "
             f"decisions are identical for {self.same_decisions} of {self.images}{edge}"
+            + (f", labels for {self.same_labels}" if self.same_labels != self.same_decisions else "")
         )
 
 
@@ -130,7 +132,7 @@ def in_torch(run: TrainedRun, pixels: np.ndarray) -> Answers:
 
 
 def difference(run: TrainedRun, ours: Answers, theirs: Answers) -> Difference:
-    """Of the run's answers and others, an image on the edge by the run's."""
+    """Of the run's answers and others."""
     same = (ours.labels == theirs.labels) & (ours.unknown == theirs.unknown)
     best = np.sort(ours.probabilities, axis=1)[:, ::-1]
     tied = best[:, 0] - best[:, 1] < ON_THE_EDGE if best.shape[1] > 1 else np.zeros(len(best), bool)
@@ -141,6 +143,7 @@ def difference(run: TrainedRun, ours: Answers, theirs: Answers) -> Difference:
         len(same),
         float(np.abs(ours.probabilities - theirs.probabilities).max()),
         float(np.abs(ours.values - theirs.values).max()),
+        int((ours.labels == theirs.labels).sum()),
         int(same.sum()),
         int(edge.sum()),
     )
