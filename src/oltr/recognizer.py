@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
+    from oltr.export.write import Exported
+
 
 class Recognizer:
     """One image recogniser for common, rare and unknown classes; a thin face of `TrainedRun`.
@@ -199,6 +201,19 @@ class Recognizer:
         finally:
             shutil.rmtree(part, ignore_errors=True)
         return self
+
+    def export(self, path: str | Path, check: Path | int = 100) -> Exported:
+        """Write the model as one ONNX file, with its card beside it, as `oltr export` does.
+
+        `check` are images to compare the file's answers on, or how many of the run's own.
+        """
+        from oltr.export.check_images import check_images
+        from oltr.export.write import check_export, export_onnx
+
+        run, path = self._trained(), Path(path).expanduser()
+        check_export(path)
+        with console.silent(not self.verbose):
+            return export_onnx(run, path, check_images(run, check))
 
     @classmethod
     def load(
