@@ -4,13 +4,15 @@
 
 The open classes of each run's data, in groups, play classes that turn up: a group is added, class by class,
 and the other open classes stay unknown. Of each class twenty images are there to learn from, the others
-measure. With --known, classes of the run's own play them instead, measured on validation images: that is how
-settings were chosen. `refit` fits a whole linear head to all training images and the new ones.
+measure. With --known, classes of the run's own play them instead, measured on half of the validation images:
+that is how settings were chosen. `refit` fits a whole linear head to all training images and the new ones.
 """
 
 from __future__ import annotations
 
 import argparse
+import shutil
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -23,31 +25,42 @@ from oltr.metrics.detection import auroc
 from oltr.nn.extended_head import centred_unit
 from oltr.nn.fit_linear import fit_linear
 from oltr.openworld.class_row import TAU, class_row
-from oltr.runs.class_changes import AddedClass, ClassChanges, fold
-from oltr.runs.outputs import OPEN
+from oltr.runs.class_changes import AddedClass, ClassChanges
+from oltr.runs.outputs import Outputs
 from oltr.runs.trained_run import TrainedRun
 
 SHOTS, TO_LEARN = (1, 5, 20), 20
 Pool = dict[str, Tensor]  # features of each class that plays a new one
 
 
-def pool_of(run: TrainedRun, known: bool, seed: int) -> tuple[TrainedRun, Pool, str]:
-    """The run, the classes that play new ones, and the split that the others are measured on."""
+def pool_of(run: TrainedRun, known: bool, seed: int) -> tuple[TrainedRun, Pool]:
+    """The run, and the classes that play new ones."""
     draw = np.random.default_rng(seed)
     if not known:
         names, features = np.array(run.manifest.open_class_names()), run.outputs["open"].features
-        return run, {name: features[draw.permutation(np.flatnonzero(names == name))] for name in sorted(set(names))}, "test"
+        rows = {name: draw.permutation(np.flatnonzero(names == name)) for name in sorted(set(names))}
+        return run, {name: features[chosen] for name, chosen in rows.items()}
     common = [k for k in range(len(run.counts)) if run.counts[k] > TO_LEARN]
     chosen = sorted(draw.permutation(common)[:20].tolist())
-    train, val = run.own_outputs()["train"], run.own_outputs()["val"]
+    train, val, test = (run.own_outputs()[split] for split in ("train", "val", "test"))
     pool = {}
     for k in chosen:
-        rows = draw.permutation(np.flatnonzero((train.labels == k).numpy()))
-        # Images of training measure too: validation images alone are few.
-        pool[run.class_names[k]] = torch.cat([train.features[rows], val.features[val.labels == k]])
+        rows = draw.permutation(np.flatnonzero((train.labels == k).numpy()))[:TO_LEARN]
+        unseen = [part.features[part.labels == k] for part in (val, test)]
+        pool[run.class_names[k]] = torch.cat([train.features[rows], *unseen])
     rest = [k for k in range(len(run.class_names)) if k not in chosen]
     names = tuple(run.class_names)
-    return run.with_changes(ClassChanges(names, tuple(rest), tuple(names[k] for k in rest))), pool, "val"
+    return run.with_changes(ClassChanges(names, tuple(rest), tuple(names[k] for k in rest))), pool
+
+
+def halved(path: Path, folder: Path) -> Path:
+    """A copy of a run that measures on every other of its validation images, and knows the rest."""
+    copy = Path(shutil.copytree(path, folder / path.name, ignore=shutil.ignore_patterns("checkpoints")))
+    val = Outputs.load(copy / "outputs/val.safetensors")
+    rows = np.argsort(val.labels.numpy(), kind="stable")
+    for split, part in (("val", rows[::2]), ("test", rows[1::2])):
+        val.subset(part).save(copy / f"outputs/{split}.safetensors")
+    return copy
 
 
 def added(run: TrainedRun, features: dict[str, Tensor]) -> TrainedRun:
@@ -81,6 +94,12 @@ def refitted(run: TrainedRun, features: dict[str, Tensor]) -> tuple[Tensor, Tens
     return weight, bias
 
 
+def rejected(run: TrainedRun, logits: Tensor) -> float:
+    """Percent that the run's rule calls unknown; of scores that follow from logits."""
+    values = run.fitted(run.rule.score).value(logits, logits)
+    return 100 * float(run.rule.rejects(values).float().mean())
+
+
 def right(logits: Tensor, labels: Tensor) -> float:
     """Percent named rightly, mean over classes."""
     found = mean(per_class_accuracy(logits.argmax(dim=1), labels, logits.shape[1]))
@@ -88,15 +107,14 @@ def right(logits: Tensor, labels: Tensor) -> float:
     return 100 * found
 
 
-def measure(run: TrainedRun, pool: Pool, split: str, group: list[str], shots: int, refit: bool) -> dict[str, float]:
+def measure(run: TrainedRun, pool: Pool, group: list[str], shots: int, refit: bool) -> dict[str, float]:
     """One group of classes added from so many images each."""
     learn = {name: pool[name][:shots] for name in group}
-    test, old = run.outputs[split], len(run.class_names)
+    test, old = run.outputs["test"], len(run.class_names)
     fresh = torch.cat([pool[name][TO_LEARN:] for name in group])
     labels = torch.cat([torch.full((len(pool[name]) - TO_LEARN,), old + k) for k, name in enumerate(group)])
     unknown = torch.cat([images for name, images in pool.items() if name not in group])
     after = added(run, learn)
-    rejects = lambda who, logits: 100 * float(who.rule.rejects(who.fitted(who.rule.score).value(None, logits)).float().mean())  # noqa: E731
     then, now = logits_of(run, unknown), logits_of(after, unknown)
     kept, new = logits_of(after, test.features), logits_of(after, fresh)
     score = after.fitted(after.rule.score)
@@ -104,12 +122,12 @@ def measure(run: TrainedRun, pool: Pool, split: str, group: list[str], shots: in
         "new": right(new, labels),
         "old_before": right(test.logits, test.labels),
         "old_after": right(kept, test.labels),
-        "auroc_before": 100 * auroc(score(None, test.logits), score(None, then)),
-        "auroc_after": 100 * auroc(score(None, torch.cat([kept, new])), score(None, now)),
-        "unknown_recall_before": rejects(run, then),
-        "unknown_recall_after": rejects(after, now),
-        "new_rejected": rejects(after, new),
-        "old_rejected_after": rejects(after, kept),
+        "auroc_before": 100 * auroc(score(then, test.logits), score(then, then)),
+        "auroc_after": 100 * auroc(score(now, torch.cat([kept, new])), score(now, now)),
+        "unknown_recall_before": rejected(run, then),
+        "unknown_recall_after": rejected(after, now),
+        "new_rejected": rejected(after, new),
+        "old_rejected_after": rejected(after, kept),
     }
     if refit:
         weight, bias = refitted(run, learn)
@@ -128,20 +146,26 @@ def main() -> None:
     parser.add_argument("--no-refit", action="store_true")
     arguments = parser.parse_args()
     rows = []
-    for seed, path in enumerate(arguments.runs):
-        run, pool, split = pool_of(TrainedRun(path), arguments.known, seed)
-        names = list(pool)
-        groups = [names[i : i + arguments.together] for i in range(0, len(names), arguments.together)]
+    with tempfile.TemporaryDirectory() as folder:
+        for seed, path in enumerate(arguments.runs):
+            place = halved(path, Path(folder)) if arguments.known else path
+            run, pool = pool_of(TrainedRun(place), arguments.known, seed)
+            names = list(pool)
+            groups = [names[i : i + arguments.together] for i in range(0, len(names), arguments.together)]
+            for shots in SHOTS:
+                found = [measure(run, pool, group, shots, not arguments.no_refit) for group in groups]
+                means = {key: round(float(np.mean([each[key] for each in found])), 2) for key in found[0]}
+                named = {"run": path.name, "method": run.method, "images": shots}
+                rows.append(named | means)
+                print(rows[-1], flush=True)
+                facts = {"data": arguments.data, "together": arguments.together, "known": arguments.known}
+                record(arguments.out, rows, **facts)
+    for method in dict.fromkeys(row["method"] for row in rows):
         for shots in SHOTS:
-            found = [measure(run, pool, split, group, shots, not arguments.no_refit) for group in groups]
-            means = {key: round(float(np.mean([each[key] for each in found])), 2) for key in found[0]}
-            rows.append({"run": path.name, "method": run.method, "seed": run.config.seed, "images": shots, **means})
-            print(rows[-1], flush=True)
-            record(arguments.out, rows, data=arguments.data, together=arguments.together, known=arguments.known)
-    for shots in SHOTS:
-        chosen = [row for row in rows if row["images"] == shots]
-        means = {key: round(float(np.mean([row[key] for row in chosen])), 1) for key in chosen[0] if key not in ("run", "method", "seed")}
-        print("mean", means)
+            chosen = [row for row in rows if row["images"] == shots and row["method"] == method]
+            numbers = [key for key in chosen[0] if key not in ("run", "method", "images")]
+            means = {key: round(float(np.mean([row[key] for row in chosen])), 1) for key in numbers}
+            print("mean", method, shots, means)
 
 
 if __name__ == "__main__":

@@ -11,16 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
-import yaml
 
-from oltr.config import RunConfig, plain_values
+from oltr.config import RunConfig
 from oltr.console import console
 from oltr.data.group_split import split_by_group
 from oltr.data.manifest import Manifest
 from oltr.data.sources import read_source
 from oltr.errors import UserError
-from oltr.openworld.add_class import add_class
-from oltr.openworld.change_classes import remove_class, rename_class, undo
+from oltr.openworld.teachable import Teachable
 from oltr.registry import unknown_name
 from oltr.runs.copy_run import copy_run
 from oltr.runs.given_images import Given
@@ -31,9 +29,9 @@ from oltr.runs.report import Report
 from oltr.runs.rule import choose_rule, other_rule
 from oltr.runs.train_run import train_run
 from oltr.runs.trained_run import TrainedRun
+from oltr.training.changed_settings import as_yaml, settings_beside_recipe
 from oltr.training.choose import Choice, choose
-from oltr.training.command import settings_changed
-from oltr.training.configure import SCRATCH, configure, recipe_config
+from oltr.training.configure import SCRATCH, configure
 from oltr.training.options import TrainOptions
 from oltr.wording import count, first_few
 
@@ -44,7 +42,7 @@ if TYPE_CHECKING:
     from oltr.export.write import Exported
 
 
-class Recognizer:
+class Recognizer(Teachable):
     """One image recogniser for common, rare and unknown classes; a thin face of `TrainedRun`.
 
     `unknown_rate` is the share of known validation images that may be rejected; the threshold follows.
@@ -140,31 +138,6 @@ class Recognizer:
         """
         return predict_proba(self._trained(), images)
 
-    def add_class(self, name: str, images: Iterable[Given] | Given, *, more: bool = False) -> Recognizer:
-        """Know a new class at once from a few images, without training; images as in `predict`.
-
-        With `more` they are further images of a class that is known already. The change is on disk, in the
-        run's history, when this returns; `undo` takes it back.
-        """
-        with console.silent(not self.verbose):
-            add_class(self._trained(), name, images, more=more)
-        return self
-
-    def remove_class(self, name: str) -> Recognizer:
-        """Forget a class."""
-        remove_class(self._trained(), name)
-        return self
-
-    def rename_class(self, name: str, to: str) -> Recognizer:
-        """Give a class another name."""
-        rename_class(self._trained(), name, to)
-        return self
-
-    def undo(self) -> Recognizer:
-        """Take back the last change of classes."""
-        undo(self._trained())
-        return self
-
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The arguments it was made with, as scikit-learn's estimators give them."""
         return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
@@ -246,7 +219,7 @@ class Recognizer:
             train_backbone=config.train_backbone,
             seed=config.seed,
             image_size=config.data.image_size,
-            changes=_changes_of(config),
+            changes=settings_beside_recipe(config),
             score=rule.score,
             threshold=None if rule.unknown_rate is not None else rule.threshold,
             unknown_rate=rule.unknown_rate,
@@ -289,7 +262,7 @@ class Recognizer:
             image_size=self.image_size,
             epochs=self.epochs,
             seed=self.seed,
-            changes=[f"{name}={_yaml(value)}" for name, value in self._changes().items()],
+            changes=[f"{name}={as_yaml(value)}" for name, value in self._changes().items()],
         )
 
     def _choice(self, manifest: Manifest) -> Choice:
@@ -321,21 +294,3 @@ class Recognizer:
         if not hasattr(self, "run_"):
             raise UserError("Not trained yet.", try_this="fit(source), Recognizer.load(run)")
         return self.run_
-
-
-def _yaml(value: Any) -> str:
-    """A Python value as the YAML that --set reads."""
-    return yaml.safe_dump(value, default_flow_style=True).removesuffix("...\n").strip()
-
-
-def _changes_of(config: RunConfig) -> dict[str, Any] | None:
-    """The settings in which a run differs from its recipe, but for those that `load` passes by themselves."""
-    try:
-        usual = recipe_config(config.recipe, config.method)
-    except UserError:  # e.g. a recipe file that is no longer there: `fit` will say so
-        return None
-    base, wanted = (plain_values(dataclasses.asdict(each)) for each in (usual, config))
-    for name in ("method", "recipe", "seed", "backbone", "weights", "decision"):
-        del wanted[name]
-    changes = (change.partition("=") for change in settings_changed(base, wanted))
-    return {name: yaml.safe_load(value) for name, _, value in changes} or None

@@ -14,6 +14,7 @@ from oltr.openworld.known_images import known_images
 from oltr.runs.outputs import OPEN
 from oltr.runs.trained_run import TrainedRun
 
+TAKEN = 0.0025  # share of validation images, right before, that one new class may take
 TAU = 1.25  # weight of log frequencies, as in the method logit-adjusted
 # What is added to the new logit, for one image and per log of further ones: chosen on known classes that
 # played new ones, such that five of them together cost the others one point.
@@ -27,8 +28,8 @@ def class_row(run: TrainedRun, name: str, features: Tensor) -> tuple[Tensor, Ten
 
     Of a class that is known already, the images it was learned from join the new ones.
     """
-    known = known_images(run)
     number = run.class_names.index(name) if name in run.class_names else OPEN
+    known = known_images(run)
     own, rest = known.of(number), known.without(number)
     others = [place for place in range(len(run.class_names)) if place != number]
     images = len(features) + (int(run.counts[number]) if number != OPEN else 0)
@@ -46,7 +47,28 @@ def class_row(run: TrainedRun, name: str, features: Tensor) -> tuple[Tensor, Ten
         torch.tensor([TAU * math.log(images / usual) - MARGIN - GROWTH * math.log(images)]),
         within_classes(units[: len(rest.labels)], rest.labels),
     )
-    return weight[0], bias[0]
+    return weight[0], bias[0] - excess(run, others, weight[0], bias[0])
+
+
+def excess(run: TrainedRun, others: list[int], weight: Tensor, bias: Tensor) -> Tensor:
+    """By how much the new logit must fall until it takes no more than `TAKEN` of the validation images.
+
+    A network is surer of the images it was trained on than of others: beside those alone, a new class would
+    seem to cost nothing.
+    """
+    if "val" not in run.outputs:
+        return torch.zeros(())
+    val = run.outputs["val"]
+    rows = torch.isin(val.labels, torch.tensor(others))
+    best, likeliest = val.logits[rows][:, others].max(dim=1)
+    right = torch.tensor(others)[likeliest] == val.labels[rows]
+    new = centred_unit(val.features[rows], run.exemplars.centre) @ weight + bias
+    leads = (new - best)[right].sort(descending=True).values
+    if not len(leads):
+        return torch.zeros(())
+    place = min(TAKEN * int(rows.sum()), len(leads) - 1.0)
+    before, after = leads[math.floor(place)], leads[math.ceil(place)]
+    return (before + (place - math.floor(place)) * (after - before)).clamp(min=0)
 
 
 def within_classes(units: Tensor, labels: Tensor) -> Tensor:
