@@ -66,7 +66,8 @@ def excess(run: TrainedRun, others: list[int], weight: Tensor, bias: Tensor) -> 
     leads = (new - best)[right].sort(descending=True).values
     if not len(leads):
         return torch.zeros(())
-    place = min(TAKEN * int(rows.sum()), len(leads) - 1.0)
+    # At least one: a single odd image must not decide.
+    place = min(max(TAKEN * int(rows.sum()), 1.0), len(leads) - 1.0)
     before, after = leads[math.floor(place)], leads[math.ceil(place)]
     return (before + (place - math.floor(place)) * (after - before)).clamp(min=0)
 
