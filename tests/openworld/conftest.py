@@ -16,7 +16,6 @@ from oltr.runs.trained_run import TrainedRun
 from oltr.training.options import TrainOptions
 from tests.helpers.tiny import tiny_config
 
-
 COLOURS = {
     "red": (200, 40, 40),
     "green": (40, 180, 60),
