@@ -86,7 +86,7 @@ def within_classes(units: Tensor, labels: Tensor) -> Tensor:
 
 
 def prior_strength(run: TrainedRun, others: list[int], frequencies: Tensor, scale: float = 1.0) -> float:
-    """How much the run's logits, divided by `scale`, lack of log frequencies: t that makes softmax(z + t log n) likeliest.
+    """How much the run's logits z lack of log frequencies: t that makes softmax(z/scale + t log n) likeliest.
 
     Plain training gives logits that hold the class frequencies (t = 0), balanced training or logit
     adjustment such that do not (about 1). Seen on validation images; without any, 1.
