@@ -7,6 +7,7 @@ from typing import Self
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
+from scipy.sparse import csr_matrix
 
 SHRINKAGE = 0.7  # towards equal variance in every direction; best on known classes that played unknown
 
@@ -48,6 +49,6 @@ def unit(vectors: np.ndarray) -> np.ndarray:
 
 def class_means(features: np.ndarray, numbers: np.ndarray, classes: int) -> np.ndarray:
     """Means of the rows of each class number 0..K-1: N×D → K×D; zeros where a class has none."""
-    sums = np.zeros((classes, features.shape[1]))
-    np.add.at(sums, numbers, features)
-    return sums / np.maximum(np.bincount(numbers, minlength=classes), 1)[:, None]
+    images = np.arange(len(numbers))
+    members = csr_matrix((np.ones(len(numbers), features.dtype), (numbers, images)), (classes, len(numbers)))
+    return members @ features / np.maximum(np.bincount(numbers, minlength=classes), 1)[:, None]

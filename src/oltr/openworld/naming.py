@@ -21,26 +21,33 @@ ANSWER, GUESS = 5.0, 0.1  # weights of an answer in a name's mean, and of a gues
 
 @dataclass
 class Naming:
-    """Names of N images of unit features N×D as answers come in; -1 where there is none yet."""
+    """Names of N images of unit features N×D, as answers come in."""
 
     features: np.ndarray
-    clusters: np.ndarray  # N, from 0
-    answers: dict[int, int] = field(default_factory=dict)  # image → name's number
+    clusters: np.ndarray  # N, numbered from 0; -1: in none
+    answers: dict[int, int] = field(default_factory=dict)  # image → number of its name, what is known before
 
     def __post_init__(self) -> None:
-        self.medoids = medoids(self.features, self.clusters)
+        images = len(self.features)
+        inside = np.flatnonzero(self.clusters >= 0)
+        self.medoids = inside[medoids(self.features[inside], self.clusters[inside])] if len(inside) else inside
         self.similarity, self.neighbours = _nearest(self.features, NEIGHBOURS)
-        self.density = self.similarity[:, :DENSITY_OF].mean(axis=1) if len(self.neighbours) > 1 else 0.0
-        self.nearest_answer = np.full(len(self.features), -1.0)
-        self.guesses = np.full(len(self.features), -1)
+        self.density = self.similarity[:, :DENSITY_OF].mean(axis=1)
+        self.nearest_answer = np.full(images, -1.0)
+        self.guesses = np.full(images, -1)  # -1: none yet
+        if self.answers:
+            asked = list(self.answers)
+            self.guesses[asked] = list(self.answers.values())
+            for block in np.array_split(asked, len(asked) // 512 + 1):
+                near = (self.features @ self.features[block].T).max(axis=1)
+                np.maximum(self.nearest_answer, near, out=self.nearest_answer)
 
     def tell(self, image: int, name: int) -> None:
         """An answer: the name's number, from 0."""
         self.answers[image] = name
         np.maximum(self.nearest_answer, self.features @ self.features[image], out=self.nearest_answer)
-        rest = self.clusters == self.clusters[image]
         if image in self.medoids:
-            self.guesses[rest & (self.guesses < 0)] = name
+            self.guesses[(self.clusters == self.clusters[image]) & (self.guesses < 0)] = name
         self.guesses[image] = name
 
     def next_question(self) -> int | None:
@@ -55,16 +62,19 @@ class Naming:
         return int(worth.argmax())
 
     def names(self) -> np.ndarray:
-        """The name of every image: that of the nearest mean, passed on among neighbours."""
-        if not self.answers:
-            return self.guesses
+        """The name of every image (N): that of the nearest mean, passed on among neighbours."""
+        return self.beliefs().argmax(axis=1)
+
+    def beliefs(self) -> np.ndarray:
+        """How much of each name reaches an image, rows of sum 1: N×C."""
         guesses, _ = self._by_means()
         seeds = np.zeros((len(guesses), guesses.max() + 1))
         seeds[np.arange(len(guesses)), guesses] = GUESS
         asked = list(self.answers)
-        seeds[asked, [self.answers[image] for image in asked]] += 1.0
-        found = spread(neighbour_graph(self.similarity, self.neighbours), seeds).argmax(axis=1)
-        found[asked] = [self.answers[image] for image in asked]
+        seeds[asked, guesses[asked]] += 1.0
+        found = spread(neighbour_graph(self.similarity, self.neighbours), seeds)
+        found /= found.sum(axis=1, keepdims=True)
+        found[asked] = np.eye(found.shape[1])[guesses[asked]]
         return found
 
     def _by_means(self) -> tuple[np.ndarray, np.ndarray]:
