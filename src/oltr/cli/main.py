@@ -25,6 +25,8 @@ VERBS = {
     "compare": ("evaluate", "compare", "several runs in one table, beside the published numbers"),
     "report": ("report", "report", "one page to look at: verdict, table, figures, classes, worst images"),
     "explain": ("explain", "explain", "why an image is named as it is: scores, nearest classes, attention"),
+    "discover": ("discover", "discover", "unknown images in clusters, and which to label first"),
+    "loop": ("loop", "loop", "weeks of images with new classes: accuracy against labels spent"),
     "suite": ("suite", "suite", "a table or a sweep of the paper, end to end, beside the published numbers"),
     "methods": ("listings", "methods", "the methods and open-set scores there are"),
     "recipes": ("listings", "recipes", "the recipes there are, or one of them in full"),

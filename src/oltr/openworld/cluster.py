@@ -8,11 +8,12 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from oltr.openworld.metric import Metric, class_means
 
 AT_ONCE = 6_000  # images that Ward sees together: its distances take n²/2 · 8 bytes, here 144 MB
-DRAWS, HEIGHTS = 6, 60
+DRAWS, HEIGHTS = 12, 60
+FEWEST = 5  # classes among unknown images, unless there are fewer known ones to try
 
 
 def ward_clusters(features: np.ndarray, cut: float, seed: int = 0) -> np.ndarray:
-    """Cluster numbers N of features N×D, the largest cluster 0: merged as long as Ward's height is below `cut`.
+    """Cluster numbers N of features N×D, the largest cluster 0: Ward's tree cut at that height.
 
     Of more than AT_ONCE images a random part is clustered, and the others join the nearest cluster mean.
     """
@@ -33,10 +34,11 @@ def ward_clusters(features: np.ndarray, cut: float, seed: int = 0) -> np.ndarray
 def choose_cut(features: np.ndarray, labels: np.ndarray, images: int, seed: int = 0) -> float:
     """The height that would serve best to name `images` unknown images, found on known classes.
 
-    Known classes N×D play unknown: a metric is learned from half of them, and so many images of whole classes
-    of the other half are clustered. One image of a cluster, its medoid, is asked about and names the others:
-    the best height names most images without asking about them. Ward's heights grow with the images per
-    class, so that the known classes should have about as many of these as the unknown ones.
+    Known classes N×D play unknown: a metric is learned from half of them, and so many images of the other
+    half are clustered. One image of a cluster, its medoid, is asked about and names the others: the best
+    height names most images rightly without asking about them. Ward's heights grow with the images per class,
+    and how many classes the unknown images have is not known: draws have from FEWEST to half of the known
+    classes.
     """
     random = np.random.default_rng(seed)
     names = random.permutation(np.unique(labels))
@@ -48,7 +50,7 @@ def choose_cut(features: np.ndarray, labels: np.ndarray, images: int, seed: int 
             continue
         space = Metric.fit(features[there], labels[there])
         for _ in range(DRAWS // 2):
-            rows = _whole_classes(labels, ours, images, random)
+            rows = _some(labels, ours, images, random)
             placed = space(features[rows])
             trees.append((placed, labels[rows], linkage(placed, "ward")))
     if not trees:
@@ -75,19 +77,17 @@ def medoids(features: np.ndarray, clusters: np.ndarray) -> np.ndarray:
     return order[np.searchsorted(clusters[order], np.arange(len(means)))]
 
 
-def _whole_classes(
-    labels: np.ndarray, names: np.ndarray, images: int, random: np.random.Generator
-) -> np.ndarray:
-    """Rows of randomly chosen classes, whole but for the last: so many images, or all there are."""
-    rows = np.concatenate([random.permutation(np.flatnonzero(labels == n)) for n in random.permutation(names)])
+def _some(labels: np.ndarray, names: np.ndarray, images: int, random: np.random.Generator) -> np.ndarray:
+    """Rows of so many images, or of all there are, of a random number of randomly chosen classes."""
+    few = min(FEWEST, len(names))
+    classes = round(np.exp(random.uniform(np.log(few), np.log(len(names)))))
+    rows = random.permutation(np.flatnonzero(np.isin(labels, random.permutation(names)[:classes])))
     return rows[: min(max(images, 2), AT_ONCE)]
 
 
 def _largest_first(clusters: np.ndarray) -> np.ndarray:
     """The same clusters numbered by falling size, equal ones by their first image."""
-    _, first, numbers, sizes = np.unique(
-        clusters, return_index=True, return_inverse=True, return_counts=True
-    )
+    _, first, numbers, sizes = np.unique(clusters, return_index=True, return_inverse=True, return_counts=True)
     order = np.lexsort((first, -sizes))
     places = np.empty_like(order)
     places[order] = np.arange(len(order))

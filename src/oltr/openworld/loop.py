@@ -1,17 +1,21 @@
-"""Weeks of images with new classes among them: what is asked, what is learned, how right the recogniser is."""
+"""Weeks of images with new classes among them, questions to a person, and how right the recogniser is."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
 from oltr.openworld.cluster import choose_cut
 from oltr.openworld.metric import Metric
 from oltr.openworld.refit import Head, refit
-from oltr.openworld.strategies import STRATEGIES, Strategy, Week
+from oltr.openworld.strategies import Strategy, Week
 from oltr.openworld.stream import Stream
+
+Fit: TypeAlias = Callable[[np.ndarray, np.ndarray, np.ndarray], Head]  # features, labels, validation features
+AT_A_TIME = 100  # unknown images of a week, about
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,9 +37,6 @@ class Material:
         return Metric.fit(features, labels), choose_cut(features, labels, AT_A_TIME)
 
 
-AT_A_TIME = 100  # unknown images of a week, about
-
-
 @dataclass(frozen=True)
 class WeekResult:
     """After a week; shares of held-out images, None where there are none."""
@@ -44,7 +45,7 @@ class WeekResult:
     arrived: int  # images so far
     labels: int  # spent so far
     classes_seen: int  # that have turned up, the run's own included
-    classes_named: int  # that the recogniser has
+    classes_named: int  # of these, that the recogniser has
     accuracy: float  # of the classes seen, mean over classes; a class without a name counts 0
     accuracy_images: float  # mean over images
     accuracy_new: float | None  # of new classes seen, mean over classes
@@ -58,82 +59,55 @@ def simulate(
     strategy: Strategy,
     labels: int,
     space: tuple[Metric, float],
-    score: str = "max-logit",
-    unknown_rate: float = 0.05,
+    fit: Fit = refit,
     seed: int = 0,
 ) -> Iterator[WeekResult]:
-    """One strategy through all weeks, `labels` answers in each."""
-    learned = len(material.train)
+    """One strategy through all weeks, `labels` answers in each; `fit` makes a head of features and labels."""
     features = np.concatenate([material.train, material.pool]).astype(np.float32)
     truth = np.concatenate([material.train_labels, material.pool_labels])
     metric, cut = space
     placed = metric(features).astype(np.float32)
-    names: dict[int, int] = dict(enumerate(material.train_labels.tolist()))  # row of `features` → class
-    random = np.random.default_rng(seed)
-    head, classes = _learn(material, features, names, {}, score, unknown_rate)
+    learned = np.arange(len(material.train))
+    week = Week(
+        features[learned],
+        placed[learned],
+        dict(enumerate(material.train_labels.tolist())),
+        cut,
+        answer=lambda image: int(truth[rows[image]]),
+        fit=lambda given, names: fit(given, names, material.validation),
+        head=None,  # type: ignore[arg-type]
+        random=np.random.default_rng(seed),
+    )
+    week.learn()
+    rows = learned  # of the week's images in `features`; later ones are appended
     for number in range(stream.weeks):
-        rows = np.concatenate([np.arange(learned), learned + stream.arrived(number)])
-        place = {int(row): place for place, row in enumerate(rows)}
-        week = Week(
-            features[rows],
-            placed[rows],
-            {place[row]: name for row, name in names.items()},
-            head,
-            cut,
-            lambda image, rows=rows: int(truth[rows[image]]),  # type: ignore[misc]
-            random,
-        )
-        guesses = strategy(week, labels)
-        names = {int(rows[image]): name for image, name in week.names.items()}
-        guessed = {int(rows[image]): name for image, name in guesses.items()}
-        head, classes = _learn(material, features, names, guessed, score, unknown_rate)
-        yield _measured(material, stream, head, classes, number, len(rows) - learned, len(names) - learned)
-
-
-def _learn(
-    material: Material,
-    features: np.ndarray,
-    names: Mapping[int, int],
-    guesses: Mapping[int, int],
-    score: str,
-    unknown_rate: float,
-) -> tuple[Head, np.ndarray]:
-    """The head of all that is named, and the class of each of its rows."""
-    taught = {**guesses, **names}
-    rows = np.array(sorted(taught))
-    classes, numbers = np.unique([taught[row] for row in rows.tolist()], return_inverse=True)
-    return refit(features[rows], numbers, material.validation, score, unknown_rate), classes
+        rows = np.concatenate([rows, len(learned) + np.flatnonzero(stream.week == number)])
+        week.features, week.placed = features[rows], placed[rows]
+        strategy(week, labels)
+        spent = len(week.names) - len(learned)
+        yield _measured(material, stream, week.head, number, len(rows) - len(learned), spent)
 
 
 def _measured(
-    material: Material, stream: Stream, head: Head, classes: np.ndarray, number: int, arrived: int, labels: int
+    material: Material, stream: Stream, head: Head, number: int, arrived: int, labels: int
 ) -> WeekResult:
     first = stream.first_week[material.pool_labels]
     seen = stream.held_out & (first <= number)
     never = stream.held_out & (first == stream.weeks)
     truth = material.pool_labels[seen]
-    right = classes[head.logits(material.pool[seen]).argmax(dim=1).numpy()] == truth
-    by_class = np.array([right[truth == name].mean() for name in np.unique(truth)])
-    new = np.unique(truth) >= material.known
+    right = head.predict(material.pool[seen]) == truth
+    names, places = np.unique(truth, return_inverse=True)
+    by_class = np.bincount(places, weights=right) / np.bincount(places)
+    new = names >= material.known
     return WeekResult(
         week=number + 1,
         arrived=arrived,
         labels=labels,
-        classes_seen=len(np.unique(truth)),
-        classes_named=len(classes),
+        classes_seen=len(names),
+        classes_named=int(np.isin(names, head.classes).sum()),
         accuracy=float(by_class.mean()),
         accuracy_images=float(right.mean()),
         accuracy_new=float(by_class[new].mean()) if new.any() else None,
         known_rejected=float(head.rejects(material.pool[seen]).mean()),
         unknown_recall=float(head.rejects(material.pool[never]).mean()) if never.any() else None,
     )
-
-
-def run_all(
-    material: Material, stream: Stream, labels: int, space: tuple[Metric, float], seed: int, **rule: object
-) -> dict[str, list[WeekResult]]:
-    """Every strategy on the same weeks."""
-    return {
-        name: list(simulate(material, stream, strategy, labels, space, seed=seed, **rule))  # type: ignore[arg-type]
-        for name, strategy in STRATEGIES.items()
-    }

@@ -30,7 +30,9 @@ class Naming:
     def __post_init__(self) -> None:
         images = len(self.features)
         inside = np.flatnonzero(self.clusters >= 0)
-        self.medoids = inside[medoids(self.features[inside], self.clusters[inside])] if len(inside) else inside
+        self.medoids = (
+            inside[medoids(self.features[inside], self.clusters[inside])] if len(inside) else inside
+        )
         self.similarity, self.neighbours = _nearest(self.features, NEIGHBOURS)
         self.density = self.similarity[:, :DENSITY_OF].mean(axis=1)
         self.nearest_answer = np.full(images, -1.0)

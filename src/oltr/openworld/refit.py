@@ -1,8 +1,8 @@
-"""A recogniser's head fitted anew to all that is labelled, and its rejection rule chosen anew."""
+"""A recogniser's head fitted anew to all that is labelled, and its threshold chosen anew."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -18,23 +18,29 @@ TAU, DECAY, ITERATIONS = 1.25, 2.5e-3, 60  # as the method logit-adjusted has th
 
 @dataclass(frozen=True, eq=False)
 class Head:
-    """Logits of features (N×D), and which images are unknown."""
+    """Classes of features N×D, and which images are unknown."""
 
+    classes: np.ndarray  # K int64: the class of each row
     weight: Tensor  # K×D
     bias: Tensor  # K
-    scale: float
     score: Score
-    threshold: float
+    threshold: float = 0.0
 
     def logits(self, features: np.ndarray) -> Tensor:
         """N×D → N×K float32."""
-        given = torch.from_numpy(np.asarray(features, dtype=np.float32))
-        return self.scale * given @ self.weight.T + self.bias
+        return _tensor(features) @ self.weight.T + self.bias
+
+    def predict(self, features: np.ndarray) -> np.ndarray:
+        """The class with the largest logit, N int64."""
+        return self.classes[self.logits(features).argmax(dim=1).numpy()]
+
+    def values(self, features: np.ndarray) -> Tensor:
+        """The score in its own units, N."""
+        return self.score.value(_tensor(features), self.logits(features))
 
     def rejects(self, features: np.ndarray) -> np.ndarray:
         """Which images are unknown, N bool."""
-        values = self.score.value(torch.from_numpy(features), self.logits(features))
-        return self.score.is_unknown(values, self.threshold).numpy()
+        return self.score.is_unknown(self.values(features), self.threshold).numpy()
 
 
 def refit(
@@ -44,18 +50,20 @@ def refit(
     score: str = "max-logit",
     unknown_rate: float = 0.05,
 ) -> Head:
-    """Logit-adjusted linear head on N×D features of classes 0..K-1, each with images.
+    """A logit-adjusted linear head on features N×D with labels N (any numbers).
 
-    The threshold rejects at most `unknown_rate` of the validation images' features (M×D).
+    The threshold rejects at most `unknown_rate` of the validation images (V×D).
     """
-    given = torch.from_numpy(np.asarray(features, dtype=np.float32))
+    classes, numbers, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    given, wanted = _tensor(features), torch.from_numpy(numbers)
     scale = LENGTH / float(given.square().sum(dim=1).mean().sqrt())
-    numbers = torch.from_numpy(labels)
-    counts = torch.bincount(numbers).float()
-    prior = TAU * (counts / counts.sum()).log()
-    weight, bias, _ = fit_linear(scale * given, numbers, prior, decay=DECAY, iterations=ITERATIONS)
-    head = Head(weight, bias, scale, SCORES[score](), 0.0)
+    prior = TAU * torch.from_numpy(counts / counts.sum()).float().log()
+    weight, bias, _ = fit_linear(scale * given, wanted, prior, decay=DECAY, iterations=ITERATIONS)
+    head = Head(classes, scale * weight, bias, SCORES[score]())
     if head.score.needs_fit:
-        head.score.fit(given, head.logits(features), numbers)
-    known = head.score.value(torch.from_numpy(validation), head.logits(validation))
-    return Head(weight, bias, scale, head.score, choose_threshold(head.score, known, unknown_rate))
+        head.score.fit(given, head.logits(features), wanted)
+    return replace(head, threshold=choose_threshold(head.score, head.values(validation), unknown_rate))
+
+
+def _tensor(features: np.ndarray) -> Tensor:
+    return torch.from_numpy(np.asarray(features, dtype=np.float32))

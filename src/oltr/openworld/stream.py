@@ -20,10 +20,6 @@ class Stream:
     first_week: np.ndarray  # C int64; -1: before the first week; `weeks`: never
     weeks: int
 
-    def arrived(self, week: int) -> np.ndarray:
-        """Rows of the images that have come by the end of a week."""
-        return np.flatnonzero((self.week >= 0) & (self.week <= week))
-
 
 def make_stream(labels: np.ndarray, known: int, weeks: int, seed: int) -> Stream:
     """N labels, of which 0..known-1 are the recogniser's classes and the others new, drawn into weeks.
