@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from oltr.errors import UserError
 from oltr.openworld.cluster import choose_cut, ward_clusters
 from oltr.openworld.judge import judge
 from oltr.openworld.known import KnownPlaces, known_outputs
@@ -73,9 +74,12 @@ def discover(run: TrainedRun, images: Any, everything: bool = False) -> Discover
     """Cluster the images that the run calls unknown, or all of them."""
     rows, features = judge(run, each_image(images))
     failed = rows["error"] != ""
-    errors = dict(rows.loc[failed, ["path", "error"]].itertuples(index=False))
+    errors = dict(zip(rows.loc[failed, "path"], rows.loc[failed, "error"], strict=True))
     chosen = (~failed if everything else rows["unknown"].fillna(False)).to_numpy(bool)
     judged = int((~failed).sum())
+    if not judged:
+        path, reason = next(iter(errors.items()), ("", "There are none."))
+        raise UserError("None of the images could be read.", f"{path}: {reason}" if path else reason)
     if not chosen.any():
         return Discovery(run.name, everything, judged, errors, 0.0, (), pd.DataFrame(columns=list(COLUMNS)))
     cut, clusters, table = clustered(run, rows[chosen].reset_index(drop=True), features[chosen])
@@ -125,12 +129,10 @@ def clustered(
         },
         columns=list(COLUMNS),
     ).sort_values(["cluster", "rank"], ignore_index=True)
-    between = places.similarity(middles)
-    return (
-        cut,
-        tuple(_cluster(part, between[n - 1], run, places) for n, part in table.groupby("cluster")),
-        table,
-    )
+    parts = [part for _, part in table.groupby("cluster")]
+    similar = places.similarity(middles)
+    found = tuple(_cluster(part, near, run, places) for part, near in zip(parts, similar, strict=True))
+    return cut, found, table
 
 
 def _cluster(part: pd.DataFrame, between: np.ndarray, run: TrainedRun, places: KnownPlaces) -> Cluster:

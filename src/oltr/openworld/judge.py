@@ -39,4 +39,4 @@ def judge(run: TrainedRun, images: Sequence[Given]) -> tuple[pd.DataFrame, np.nd
     dims = max((len(feature) for feature in features), default=0)
     gone = np.full(dims, np.nan, dtype=np.float32)
     stacked = [feature if len(feature) else gone for feature in features]
-    return pd.DataFrame(rows, columns=list(COLUMNS)).astype(COLUMNS), np.array(stacked).reshape(-1, dims)
+    return pd.DataFrame(rows, columns=list(COLUMNS)).astype(COLUMNS), np.array(stacked).reshape(len(rows), dims)

@@ -93,5 +93,5 @@ def _examples(run: TrainedRun, names: set[str]) -> dict[str, str]:
         own = Thumbnails(run.manifest, ["train"])
     except UserError:
         return {}
-    first = own.rows["train"]["label"].drop_duplicates()
-    return {name: own.thumbnail("train", int(row)) for row, name in first.items() if name in names}
+    labels = own.rows["train"]["label"].tolist()
+    return {name: own.thumbnail("train", labels.index(name)) for name in sorted(names & set(labels))}
