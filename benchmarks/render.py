@@ -39,6 +39,10 @@ def main() -> None:
     photos, tuned = load("photos.json"), load("photos-finetuned.json")
     fill(ROOT / "README.md", "photos table", photos_table(photos, tuned, ("logit-adjusted", "oltr")))
     fill(ROOT / "docs" / "figures.md", "figures", figures_table())
+    for name in ("flowers102", "cifar100"):
+        parents = load(f"parents-{name}.json")["rows"]
+        fill(ROOT / "docs" / "parents.md", f"parents of {name}", parents_table(parents))
+        fill(ROOT / "docs" / "parents.md", f"draws of {name}", draws_table(parents))
     sections = [
         "# Measured results",
         GENERATED,
@@ -85,6 +89,44 @@ def photos_table(photos: dict[str, Any], tuned: dict[str, Any], methods: Sequenc
         "`benchmarks/photos.py`."
     )
     return "\n".join([*lines, "", note])
+
+
+def parents_table(rows: Sequence[dict[str, Any]]) -> str:
+    """What test, few-shot and open images are answered, all runs together."""
+    heads = "asked for | class | right | parent | right | unknown | few-shot: class | parent | unknown |"
+    heads += " open: class | parent | right | unknown"
+    lines = [f"| | {heads} |", f"|---|{'---:|' * 13}"]
+    kinds = {(row["kind"], row["precision"]): None for row in rows if "kind" in row}
+    for kind, precision in sorted(kinds, key=lambda each: (each[1] or 0, each[0])):
+        alike = [row for row in rows if (row.get("kind"), row["precision"]) == (kind, precision)]
+        tests, few, unseen = (_by_level(alike, split) for split in ("test", "few", "open"))
+        cells = [*tests, few[0], few[2], few[4], unseen[0], *unseen[2:]]
+        lines.append(f"| {kind} | {precision or '–'} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def draws_table(rows: Sequence[dict[str, Any]]) -> str:
+    """How the promise was kept where validation and test images were drawn again."""
+    lines = ["| threshold by | asked for | class | right | parent | right | short |", f"|---|{'---:|' * 6}"]
+    for row in rows:
+        if "check" in row:
+            cells = _by_level([row], "test")[:4]
+            short = f"{100 * row['short']:.0f} % of {row['draws']}"
+            lines.append(f"| {row['check']} | {row['precision']} | {' | '.join(cells)} | {short} |")
+    return "\n".join(lines)
+
+
+def _by_level(rows: Sequence[dict[str, Any]], split: str) -> list[str]:
+    """Percent of images: answered by class, right of those, by a parent, right of those, unknown."""
+    levels = [
+        [sum(pair) for pair in zip(*level, strict=True)]
+        for level in zip(*(row[split] for row in rows), strict=True)
+    ]
+    parents = [sum(pair) for pair in zip(*levels[1:-1], strict=True)]
+    images, cells = sum(level[0] for level in levels), []
+    for answers, right in (levels[0], parents):
+        cells += [f"{100 * answers / images:.1f}", f"{100 * right / answers:.1f}" if answers else "–"]
+    return [*cells, f"{100 * levels[-1][0] / images:.1f}"]
 
 
 def photos_section(photos: dict[str, Any], tuned: dict[str, Any]) -> str:

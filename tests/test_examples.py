@@ -11,6 +11,10 @@ from pathlib import Path
 
 import pandas as pd
 
+from oltr import Recognizer
+from tests.helpers.pictures import write_picture
+from tests.helpers.processes import run_python
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
@@ -32,3 +36,18 @@ def test_minimal_loop():
     for stage in (1, 2):
         line = rf"after stage {stage}: many [\d.]+, medium [\d.]+, few [\d.]+, overall [\d.]+; open F 0\.\d+"
         assert re.search(line, done.stdout), done.stdout
+
+
+def test_onnx_alone(pack, tmp_path):
+    recognizer = Recognizer("plain", "test_resnet", recipe="glyphs", epochs=(1,), verbose=False).fit(pack)
+    made = recognizer.export(tmp_path / "model.onnx", check=3)
+    assert made.parity.difference.equal and made.card.is_file()
+    photos = [write_picture(tmp_path / f"{size}.png", size) for size in (12, 90)]
+    words = ["-X", "importtime", EXAMPLES / "05_onnx.py", made.path, *photos]
+    done = run_python([str(word) for word in words])
+    assert done.returncode == 0, done.stderr
+    assert not re.search(r"\b(oltr|torch)\b", done.stderr)  # what it imports
+    wanted = recognizer.predict(photos)
+    for line, (_, row) in zip(done.stdout.splitlines(), wanted.iterrows(), strict=True):
+        unknown = "unknown, most like " if row["unknown"] else ""
+        assert line == f"{row['path']}: {unknown}{row['label']} ({100 * row['calibrated_probability']:.0f} %)"

@@ -13,8 +13,8 @@ from oltr import Recognizer, UserError
 from oltr.data.curate.glyphs import make_glyphs
 from oltr.data.pack import write_pack
 from oltr.data.sources import read_source
-from oltr.runs import given_images
 from oltr.runs import predict as prediction
+from oltr.runs import read_ahead
 from tests.helpers.pictures import class_folders, write_picture
 
 COLUMNS = [
@@ -129,9 +129,13 @@ def test_predict_takes_one_file_a_folder_or_nothing(flat, trained, files, tmp_pa
 
 def test_a_few_files_are_decoded_at_a_time(trained, files, monkeypatch):
     whole = trained.predict(files)
-    most, answer = [], prediction.answer
-    monkeypatch.setattr(given_images, "AT_A_TIME", 7)
-    monkeypatch.setattr(prediction, "answer", lambda run, some: most.append(len(some)) or answer(run, some))
+    most, rows_of = [], prediction.rows_of
+    monkeypatch.setattr(read_ahead, "AT_A_TIME", 7)
+    monkeypatch.setattr(
+        prediction,
+        "rows_of",
+        lambda run, some, *more: most.append(len(some.names)) or rows_of(run, some, *more),
+    )
     parts = trained.predict(files)
     assert max(most) == 7 and sum(most) == len(files)
     # On a GPU in bfloat16, where a row depends a little on its neighbours.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,24 +11,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
-import yaml
 
-from oltr.config import RunConfig, plain_values
+from oltr.config import RunConfig
 from oltr.console import console
 from oltr.data.group_split import split_by_group
 from oltr.data.manifest import Manifest
 from oltr.data.sources import read_source
 from oltr.errors import UserError
+from oltr.openworld.teachable import Teachable
 from oltr.registry import unknown_name
+from oltr.runs.copy_run import copy_run
 from oltr.runs.given_images import Given
+from oltr.runs.measure_levels import measure_levels
+from oltr.runs.parents import PRECISION, fit_rollup
 from oltr.runs.predict import predict_proba
 from oltr.runs.report import Report
 from oltr.runs.rule import choose_rule, other_rule
 from oltr.runs.train_run import train_run
 from oltr.runs.trained_run import TrainedRun
+from oltr.training.changed_settings import as_yaml, settings_beside_recipe
 from oltr.training.choose import Choice, choose
-from oltr.training.command import settings_changed
-from oltr.training.configure import SCRATCH, configure, recipe_config
+from oltr.training.configure import SCRATCH, configure
 from oltr.training.options import TrainOptions
 from oltr.wording import count, first_few
 
@@ -37,8 +39,10 @@ if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
+    from oltr.export.write import Exported
 
-class Recognizer:
+
+class Recognizer(Teachable):
     """One image recogniser for common, rare and unknown classes; a thin face of `TrainedRun`.
 
     `unknown_rate` is the share of known validation images that may be rejected; the threshold follows.
@@ -94,13 +98,23 @@ class Recognizer:
         self._temporary = temporary  # only now: until training has ended well, the last model stays
         return self
 
-    def evaluate(self, source: Any = None) -> Report:
-        """Metrics on the test and open images of a source; without one, on those of training."""
+    def evaluate(
+        self, source: Any = None, *, parents: str | Path | None = None, precision: float = PRECISION
+    ) -> Report:
+        """Metrics on the test and open images of a source; without one, on those of training.
+
+        With a table `label,parent` the report's `parents` tells of answers by a parent where the class is
+        unsure; `precision` is the share of the answers of each level that are to be right.
+        """
         trained = self._trained()
         with console.silent(not self.verbose):
-            return (trained if source is None else trained.on(source)).measure()
+            run = trained if source is None else trained.on(source)
+            if parents is None:
+                return run.measure()
+            rollup = fit_rollup(run, parents, precision)
+            return dataclasses.replace(run.measure(), parents=measure_levels(run, rollup))
 
-    def predict(self, images: Iterable[Given] | Given) -> pd.DataFrame:
+    def predict(self, images: Iterable[Given] | Given, **asked: Any) -> pd.DataFrame:
         """One row per image: its likeliest class, unknown or not.
 
         An image is a path (a folder stands for all images below), a PIL image or a uint8 array H×W×3 or H×W;
@@ -109,8 +123,12 @@ class Recognizer:
         `calibrated_probability` is the probability at the temperature that suits the validation images, empty
         without any. An image that cannot be read, or whose output is not finite, has its reason in `error`
         and nothing in the other columns.
+
+        `only=[...]` names the classes that can occur at a place: the answer is one of them. `nearest=3` adds
+        a column with so many training images that look most alike. `parents="parents.csv"` (a table of label
+        and parent) answers by the parent where the class is unsure, at `precision=0.95`.
         """
-        return self._trained().predict(images)
+        return self._trained().predict(images, **asked)
 
     def predict_proba(self, images: Iterable[Given] | Given) -> np.ndarray:
         """N×K probabilities of `classes_`, given that the image shows one of them; images as in `predict`.
@@ -148,18 +166,27 @@ class Recognizer:
         run, path = self._trained(), Path(path)
         if path.resolve() == run.path.resolve():
             return self
-        if path.exists() and not (path.is_dir() and not any(path.iterdir())):
-            why = "It is not empty." if path.is_dir() else "It is a file."
-            raise UserError(f"path is {path}.", why, "a new or empty folder")
-        part = path.with_name(f".{path.name}.{os.getpid()}.part")
+        part = copy_run(run.path, path)
         try:
-            shutil.copytree(run.path, part, ignore=shutil.ignore_patterns("checkpoints"))
             if TrainedRun(part).rule != run.rule:
                 TrainedRun(part).keep_rule(run.rule)
             part.replace(path)  # an empty folder there gives way
         finally:
             shutil.rmtree(part, ignore_errors=True)
         return self
+
+    def export(self, path: str | Path, check: Path | int = 100) -> Exported:
+        """Write the model as one ONNX file, with its card beside it, as `oltr export` does.
+
+        `check` are images to compare the file's answers on, or how many of the run's own.
+        """
+        from oltr.export.check_images import check_images
+        from oltr.export.write import check_export, export_onnx
+
+        run, path = self._trained(), Path(path).expanduser()
+        check_export(path)
+        with console.silent(not self.verbose):
+            return export_onnx(run, path, check_images(run, check))
 
     @classmethod
     def load(
@@ -192,7 +219,7 @@ class Recognizer:
             train_backbone=config.train_backbone,
             seed=config.seed,
             image_size=config.data.image_size,
-            changes=_changes_of(config),
+            changes=settings_beside_recipe(config),
             score=rule.score,
             threshold=None if rule.unknown_rate is not None else rule.threshold,
             unknown_rate=rule.unknown_rate,
@@ -235,7 +262,7 @@ class Recognizer:
             image_size=self.image_size,
             epochs=self.epochs,
             seed=self.seed,
-            changes=[f"{name}={_yaml(value)}" for name, value in self._changes().items()],
+            changes=[f"{name}={as_yaml(value)}" for name, value in self._changes().items()],
         )
 
     def _choice(self, manifest: Manifest) -> Choice:
@@ -267,21 +294,3 @@ class Recognizer:
         if not hasattr(self, "run_"):
             raise UserError("Not trained yet.", try_this="fit(source), Recognizer.load(run)")
         return self.run_
-
-
-def _yaml(value: Any) -> str:
-    """A Python value as the YAML that --set reads."""
-    return yaml.safe_dump(value, default_flow_style=True).removesuffix("...\n").strip()
-
-
-def _changes_of(config: RunConfig) -> dict[str, Any] | None:
-    """The settings in which a run differs from its recipe, but for those that `load` passes by themselves."""
-    try:
-        usual = recipe_config(config.recipe, config.method)
-    except UserError:  # e.g. a recipe file that is no longer there: `fit` will say so
-        return None
-    base, wanted = (plain_values(dataclasses.asdict(each)) for each in (usual, config))
-    for name in ("method", "recipe", "seed", "backbone", "weights", "decision"):
-        del wanted[name]
-    changes = (change.partition("=") for change in settings_changed(base, wanted))
-    return {name: yaml.safe_load(value) for name, _, value in changes} or None

@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from oltr.cli.main import _guarded
+from oltr.data.pack import open_pack
 from tests.helpers.pictures import class_folders
 
 # The smallest network there is, one epoch a stage: a run takes about half a second.
@@ -82,3 +85,15 @@ def few_glyphs(monkeypatch):
     few = {"known": 6, "open_classes": 2, "largest": 24, "smallest": 4}
     few |= {"val_per_class": 3, "test_per_class": 4, "open_per_class": 6}
     monkeypatch.setattr(glyphs, "make_glyphs", lambda **options: real(**options, **few))
+
+
+@pytest.fixture(scope="session")
+def images(pack, tmp_path_factory) -> Path:
+    """The test and open images of the pack as files; read-only."""
+    opened, folder = open_pack(pack), tmp_path_factory.mktemp("some images")
+    for split in ("test", "open"):
+        for row in opened.manifest.positions(split):
+            file = folder / opened.manifest.table["path"][row]
+            file.parent.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(np.asarray(opened.images[row])).save(file.with_suffix(".png"))
+    return folder

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -22,6 +23,8 @@ def evaluate(
     keep: bool = False,
     shots: Literal["standard", "released"] | None = None,
     per_class: int = 0,
+    parents: Path | None = None,
+    precision: float | None = None,
     root: Root = None,
     skip_broken: SkipBroken = False,
     markdown: Markdown = False,
@@ -40,9 +43,13 @@ def evaluate(
         keep: make this the run's rejection rule, for every verb from now on
         shots: where the shot groups end; as the run was trained unless given
         per_class: also show this many of the worst classes
+        parents: a table `label,parent` (genus, family): answers by a parent where the class is unsure
+        precision: how many of the answers of each level are to be right; 0.95 unless given
     """
     from oltr.console import console
     from oltr.data.broken import write_skipped
+    from oltr.runs.measure_levels import measure_levels
+    from oltr.runs.parents import PRECISION, fit_rollup
     from oltr.runs.tables import per_class as class_table
     from oltr.runs.trained_run import TrainedRun
 
@@ -58,6 +65,8 @@ def evaluate(
             "A run's rule and report are about its own data.",
             "--keep without --source",
         )
+    if precision is not None and parents is None:
+        raise UserError("--precision was given without --parents.", try_this="--parents TABLE")
     opened = TrainedRun(run)
     if source is not None:
         opened = opened.on(source, root, skip_broken)
@@ -67,15 +76,21 @@ def evaluate(
             console.say(f"all that were left out: {listed}")
     own = opened.rule
     measured = opened.under(opened.other_rule(score, threshold, unknown_rate))
+    rollup = None
+    if parents is not None:
+        rollup = fit_rollup(measured, parents, PRECISION if precision is None else precision)
     report = measured.measure(shots)
     if keep:
         opened.keep_rule(measured.rule)
     if source is None and (keep or (measured.rule == own and shots is None)):
         report.save(opened.folder.report)
+    if rollup is not None:
+        report = replace(report, parents=measure_levels(measured, rollup))
     if as_json:
         print(report.to_json(), end="")
         return
     tables = [report.table(), *([class_table(report, per_class)] if per_class else [])]
+    tables += [report.parents.table()] if report.parents is not None else []
     print("\n\n".join(table.markdown() if markdown else table.text() for table in tables))
     if measured.rule != own and not keep:
         console.say(f"The run keeps its own rule; --keep changes it. {own}")

@@ -25,8 +25,16 @@ VERBS = {
     "compare": ("evaluate", "compare", "several runs in one table, beside the published numbers"),
     "report": ("report", "report", "one page to look at: verdict, table, figures, classes, worst images"),
     "explain": ("explain", "explain", "why an image is named as it is: scores, nearest classes, attention"),
+    "predict": ("predict", "predict", "name images, or call them unknown; sort them into folders"),
+    "rescore": ("predict", "rescore", "which earlier answers the run as it is now would give otherwise"),
     "discover": ("discover", "discover", "unknown images in clusters, and which to label first"),
+    "add-class": ("classes", "add_class", "let a run know a new class from a few images, without training"),
+    "remove-class": ("classes", "remove_class", "let a run forget a class"),
+    "rename-class": ("classes", "rename_class", "give a class of a run another name"),
+    "history": ("classes", "history", "what was done to a run's classes since training"),
+    "undo": ("classes", "undo", "take back the last change of a run's classes"),
     "loop": ("loop", "loop", "weeks of images with new classes: accuracy against labels spent"),
+    "export": ("export", "export", "one ONNX file: pixels in, answers out, equal to the run's; a model card"),
     "suite": ("suite", "suite", "a table or a sweep of the paper, end to end, beside the published numbers"),
     "methods": ("listings", "methods", "the methods and open-set scores there are"),
     "recipes": ("listings", "recipes", "the recipes there are, or one of them in full"),
@@ -51,6 +59,7 @@ _OF_THE_MACHINE = (
 _AFTER_STOP = {
     "train": "Stopped. Finished epochs and features are kept; the same command with --resume goes on.",
     "demo": "Stopped. What was finished is kept; `oltr demo` goes on from there.",
+    "predict": "Stopped. What was judged is kept; the same command goes on from there.",
     "suite": "Stopped. What was finished is kept; the same command goes on from there.",
 }
 

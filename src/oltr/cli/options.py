@@ -12,6 +12,15 @@ SOURCE = "a manifest, an image folder, a folder of list files, a pack, or packag
 
 Source = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE", help=SOURCE)]
 Run = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN", help="a run folder")]
+Images = Annotated[
+    tuple[str, ...],
+    tyro.conf.Positional,
+    tyro.conf.arg(
+        metavar="IMAGES [IMAGES ...]",
+        help_behavior_hint="",
+        help="files, folders, quoted globs, a table with a column `path`, a list (.txt), a pack, or -",
+    ),
+]
 Json = Annotated[bool, tyro.conf.arg(name="json", help="print the result as JSON")]
 Root = Annotated[Path | None, tyro.conf.arg(help="where relative paths of a manifest or of lists start")]
 SkipBroken = Annotated[bool, tyro.conf.arg(help="leave out images that cannot be read, and name them")]

@@ -22,7 +22,7 @@ Changes = Annotated[
 
 
 def train(
-    source: Source,
+    source: Source = "",
     recipe: Annotated[str, tyro.conf.arg(metavar="NAME")] = "photos",
     method: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None,
     backbone: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None,
@@ -39,6 +39,7 @@ def train(
     out: Path | None = None,
     resume: bool = False,
     stage1_from: Path | None = None,
+    from_run: Annotated[Path | None, tyro.conf.arg(name="from", metavar="RUN")] = None,
     changes: Changes = (),
     devices: int = 1,
     nodes: int = 1,
@@ -71,6 +72,8 @@ def train(
         folds: cross-validation: so many runs in OUT/fold-1 ..., each image tested in one; mean and spread
         out: the run folder; runs/SOURCE-METHOD unless given
         resume: go on with an interrupted run in --out, to the same result
+        from_run: train a run anew with its own settings on its own data and all images that were collected
+            in it since, under the class names of now; SOURCE is left out
         stage1_from: take stage 1 from this run, which trained it under the same settings
         changes: change one setting, e.g. --set stage2.lr=0.01 --set settings.memory=false
         devices: GPUs, or processes on a CPU
@@ -91,6 +94,27 @@ def train(
     from oltr.training.configure import configure
     from oltr.training.run_folder import RunFolder
 
+    if from_run is not None:
+        from oltr.cli.retrain import retrain
+
+        given = (
+            source,
+            method,
+            backbone,
+            weights,
+            image_size,
+            score,
+            threshold,
+            unknown_rate,
+            group_by,
+            folds,
+        )
+        if any(value not in ("", None) for value in given) or recipe != "photos" or epochs or changes:
+            raise UserError("--from takes source and settings from the run.", try_this="--from RUN --out DIR")
+        retrain(from_run, out, seed, resume, cpu, as_json)
+        return
+    if not source:
+        raise UserError("There is no SOURCE.", try_this="oltr train photos/, or oltr train --from RUN")
     for name, number, least in (("--devices", devices, 1), ("--nodes", nodes, 1), ("--workers", workers, 0)):
         if number is not None and number < least:
             raise UserError(f"{name} {number} is too small.", try_this=f"{name} {least} or more")

@@ -8,6 +8,7 @@ import numpy as np
 from PIL import Image
 
 from oltr.config import Frame
+from oltr.data.resize import resized
 
 # Pictures above this, which Pillow refuses by default, are made smaller in strips before anything else:
 # a whole copy in another mode would take gigabytes.
@@ -29,22 +30,19 @@ UPRIGHT = {
 def to_pixels(image: Image.Image, size: int | Frame) -> np.ndarray:
     """A decoded picture, whatever its mode, as uint8 (size, size, 3) RGB."""
     frame = Frame(size) if isinstance(size, int) else size
-    side = frame.size
     picture = _rgb(image) if image.width * image.height <= LARGE else _reduced(image, frame)
-    if picture.size != (side, side):
-        resample = Image.Resampling[frame.interpolation.upper()]
-        box = _middle(*picture.size) if frame.resize == "crop" else None
-        picture = picture.resize((side, side), resample, box, reducing_gap=3.0)
-    # Turning after stretching to a square gives the same pixels as before it, on far fewer of them.
+    return np.array(resized(_turned(picture, image), frame))
+
+
+def whole_picture(image: Image.Image) -> np.ndarray:
+    """All pixels of a decoded picture, whatever its mode, upright: uint8 (H, W, 3) RGB."""
+    return np.array(_turned(_rgb(image), image))
+
+
+def _turned(picture: Image.Image, image: Image.Image) -> Image.Image:
+    """The picture as the metadata of the image it was made from want it."""
     turn = UPRIGHT.get(_orientation(image))
-    return np.array(picture if turn is None else picture.transpose(turn))
-
-
-def _middle(width: int, height: int) -> tuple[float, float, float, float]:
-    """The largest square in the middle of a picture: left, top, right, bottom."""
-    side = min(width, height)
-    left, top = (width - side) / 2, (height - side) / 2
-    return left, top, left + side, top + side
+    return picture if turn is None else picture.transpose(turn)
 
 
 def _reduced(image: Image.Image, frame: Frame) -> Image.Image:

@@ -109,7 +109,7 @@ def read_manifest(
     path: Path, root: str | Path | None = None, seed: int = 0, flat: Flat = "split"
 ) -> Manifest:
     """A manifest file; paths start at `root`, else at its `root` column, else at its own folder."""
-    table, recorded = _without_root(_read_table(path), str(path))
+    table, recorded = without_root(read_table(path), str(path))
     try:
         start = root if root is not None else path.parent / Path(recorded).expanduser()
         return _build(table, start, "The manifest", seed, flat)
@@ -120,7 +120,7 @@ def read_manifest(
 def _read_frame(frame: pd.DataFrame, root: str | Path | None, seed: int, flat: Flat) -> Manifest:
     """A DataFrame; paths start at `root`, its `root` column or the current folder."""
     named = frame.rename(columns=lambda name: str(name).strip())
-    table, recorded = _without_root(named, "the DataFrame")
+    table, recorded = without_root(named, "the DataFrame")
     return _build(table, Path(recorded) if root is None else root, "The DataFrame", seed, flat)
 
 
@@ -145,7 +145,7 @@ def _build(table: pd.DataFrame, root: str | Path, what: str, seed: int, flat: Fl
     return Manifest.build(table, root, tuple(notes), split_made=flat == "split")
 
 
-def _without_root(table: pd.DataFrame, where: str) -> tuple[pd.DataFrame, str]:
+def without_root(table: pd.DataFrame, where: str) -> tuple[pd.DataFrame, str]:
     """The table without its column `root`, and the one value in it."""
     if "root" not in table:
         return table, ""
@@ -159,7 +159,7 @@ def _without_root(table: pd.DataFrame, where: str) -> tuple[pd.DataFrame, str]:
     return table, values[0] if len(values) else ""
 
 
-def _read_table(path: Path) -> pd.DataFrame:
+def read_table(path: Path) -> pd.DataFrame:
     suffix = path.suffix.lower()
     if suffix not in (".csv", ".parquet"):
         raise UserError(f"{path} is not a source of images.", f"A source is {FORMS}.")

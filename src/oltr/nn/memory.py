@@ -56,7 +56,7 @@ class Memory(nn.Module):
     @torch.no_grad()
     def nearest(self, direct: Tensor) -> Tensor:
         """argmin_i ‖v_direct − c_i‖ over the classes that have a centroid: B×D → B."""
-        blocks = class_blocks(len(direct), *self.centroids.shape)
+        blocks = class_blocks(direct.shape[0], *self.centroids.shape)
         return self._nearest_of(direct, blocks[0])[1] if len(blocks) == 1 else self._over(direct, blocks)
 
     @torch.compiler.disable  # a compiler would unroll the blocks

@@ -12,6 +12,7 @@ from oltr.openset.odin import Odin
 from oltr.openset.openmax import OpenMax
 from oltr.openset.reachability import Reachability
 from oltr.openset.rejection import RejectionRule
+from oltr.openset.rollup import fit_thresholds, roll_up
 from oltr.openset.scores import SCORES, FittedScore, Score, ScoreInfo
 from oltr.openset.softmax import Softmax
 from oltr.openset.threshold import choose_threshold
@@ -33,4 +34,6 @@ __all__ = [
     "Softmax",
     "VirtualLogit",
     "choose_threshold",
+    "fit_thresholds",
+    "roll_up",
 ]

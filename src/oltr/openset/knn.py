@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from oltr.openset.parts import parts
 from oltr.openset.scores import FittedScore, ScoreInfo, register
 
 MOST_NEIGHBOURS = 50
@@ -44,18 +45,18 @@ class NearestNeighbours(FittedScore[_Neighbours]):
 
     def compare(self, features: Tensor, logits: Tensor, learned: _Neighbours) -> Tensor:
         directions = F.normalize(features, dim=1)
-        chosen = torch.cat([_nearest(part, *learned) for part in directions.split(QUERIES)])
+        chosen = torch.cat([_nearest(part, *learned) for part in parts(directions, QUERIES)])
         # Matrix products only pick the neighbour; its distance is then computed exactly.
         gaps = [
             (part.double() - learned.directions[rows].double()).norm(dim=1)
-            for part, rows in zip(directions.split(QUERIES), chosen.split(QUERIES), strict=True)
+            for part, rows in zip(parts(directions, QUERIES), parts(chosen, QUERIES), strict=True)
         ]
         return torch.cat(gaps)
 
 
 def _nearest(queries: Tensor, directions: Tensor, k: int) -> Tensor:
     """The row of the k-th nearest direction to each query: B×D, N×D → B."""
-    best, rows = queries.new_full((len(queries), k), -torch.inf), torch.zeros(len(queries), k).long()
+    best, rows = queries.new_full((queries.shape[0], k), -torch.inf), torch.zeros(queries.shape[0], k).long()
     for start in range(0, len(directions), NEIGHBOURS):
         block = directions[start : start + NEIGHBOURS]
         near, where = (queries @ block.T).topk(min(k, len(block)), dim=1)

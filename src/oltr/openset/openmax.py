@@ -97,7 +97,7 @@ def _log_odds(logits: Tensor, tails: _Tails) -> Tensor:
     """v'_unknown − log Σ_k exp(v'_k): B×K → B."""
     top = min(TOP, logits.shape[1])
     largest, classes = logits.topk(top, dim=1)
-    unknown, changed = logits.new_zeros(len(logits)), logits.clone()
+    unknown, changed = logits.new_zeros(logits.shape[0]), logits.clone()
     for i in range(top):  # one at a time: B × α × K numbers would be too many
         k = classes[:, i]
         distances = (logits - tails.means[k]).norm(dim=1)

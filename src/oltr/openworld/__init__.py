@@ -1,1 +1,1 @@
-"""What happens after "unknown": unknowns clustered, the ones to name first, and the weekly loop of naming."""
+"""What happens after "unknown": unknowns clustered and named, classes added, the weekly loop simulated."""

@@ -1,11 +1,9 @@
-"""Images as they are given to a run: files, folders, PIL images, arrays; decoded a few at a time."""
+"""Images as they are given to a run: files, folders, PIL images, arrays, a pack; decoded a few at a time."""
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -18,34 +16,45 @@ from oltr.data.images import UnreadableImage, read_image, to_pixels
 from oltr.data.scan import find_images
 from oltr.errors import UserError
 from oltr.files import is_utf8
+from oltr.runs.read_ahead import Chunks, Decoded, chunks_of, read_ahead
 
 Given: TypeAlias = "str | Path | Image.Image | np.ndarray"
-AT_A_TIME = 128  # images decoded and judged together: a million files cost no more memory than these
 _TOUCHED = threading.Lock()  # a PIL image reads its file when first touched, which is not safe with threads
 
 
 @dataclass(frozen=True, eq=False)
-class Decoded:
-    """A few images; those that could be read as n×S×S×3 uint8, in their order."""
+class GivenImages:
+    """Images that are no pack: what a reader needs of them."""
 
-    names: list[str]  # paths; empty for images that are in no file
-    problems: list[str]  # why an image cannot be read; empty where it can
-    pixels: np.ndarray | None  # None if none can
+    images: list[Path | Image.Image | np.ndarray]
+    frame: Frame
+    piece: int = 1  # a file takes milliseconds
+
+    @property
+    def names(self) -> list[str]:
+        """Paths; empty for images that are in no file."""
+        return [_name(image) for image in self.images]
+
+    @property
+    def size(self) -> int:
+        """Side of the decoded pictures."""
+        return self.frame.size
+
+    def read(self, number: int) -> np.ndarray | str:
+        """The picture, or why there is none."""
+        return _pixels(self.images[number], self.frame)
 
 
-def decoded(images: Iterable[Given] | Given, size: int | Frame) -> Iterator[Decoded]:
-    """The images in their order, a folder as the images below it, size × size."""
-    given = [checked_name(each) if isinstance(each, Path) else each for each in each_image(images)]
-    with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as threads:
-        for start in range(0, len(given), AT_A_TIME):
-            some = given[start : start + AT_A_TIME]
-            found = list(threads.map(lambda image: _pixels(image, size), some))
-            readable = [each for each in found if isinstance(each, np.ndarray)]
-            yield Decoded(
-                [_name(image) for image in some],
-                [each if isinstance(each, str) else "" for each in found],
-                np.stack(readable) if readable else None,
-            )
+def given_images(images: Iterable[Given] | Given, frame: Frame) -> GivenImages:
+    """The images in their order, a folder as the images below it."""
+    found = [checked_name(each) if isinstance(each, Path) else each for each in each_image(images)]
+    return GivenImages(found, frame)
+
+
+def decoded(images: Iterable[Given] | Given, frame: Frame, chunks: Chunks | None = None) -> Iterator[Decoded]:
+    """The images in their order, a few at a time, others being decoded meanwhile."""
+    given = given_images(images, frame)
+    return read_ahead(given, chunks_of(len(given.images)) if chunks is None else chunks)
 
 
 def each_image(images: Iterable[Given] | Given) -> list[Path | Image.Image | np.ndarray]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import NamedTuple
@@ -63,6 +64,19 @@ class Outputs:
     def subset(self, rows: np.ndarray) -> Outputs:
         """Some of the images, in that order."""
         return Outputs(**{name: tensor[rows] for name, tensor in self._tensors().items()})
+
+    @classmethod
+    def joined(cls, parts: Sequence[Outputs]) -> Outputs:
+        """The images of several, one after another."""
+        tensors = [part._tensors() for part in parts]
+        return cls(**{name: torch.cat([each[name] for each in tensors]) for name in tensors[0]})
+
+    def only(self, columns: Sequence[int]) -> Outputs:
+        """The same with some of the classes alone: their logits in that order; images of others are open."""
+        numbers = torch.full((self.logits.shape[1] + 1,), OPEN)  # the last is that of open images
+        numbers[list(columns)] = torch.arange(len(columns))
+        changed = {"logits": self.logits[:, list(columns)], "labels": numbers[self.labels]}
+        return Outputs(**(self._tensors() | changed))
 
     def relabelled(self, numbers: Tensor) -> Outputs:
         """The same with label i replaced by numbers[i]."""

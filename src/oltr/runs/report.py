@@ -15,6 +15,7 @@ from typing import Any
 
 from oltr.errors import UserError
 from oltr.files import atomic_write
+from oltr.runs.level_report import ByLevel
 from oltr.runs.tables import Table, comparison
 
 SCHEMA = 1
@@ -109,6 +110,10 @@ class Report:
     per_class: list[ClassNumbers]
     open: Open | None = field(default=None, metadata=_LEFT_OUT)
     calibration: CalibrationNumbers | None = field(default=None, metadata=_LEFT_OUT)
+    # Where classes have parents and it was asked for; report.json of a run never has it.
+    parents: ByLevel | None = field(default=None, metadata=_LEFT_OUT)
+    # What these figures are not about, such as classes that were added since.
+    note: str | None = field(default=None, metadata=_LEFT_OUT)
     train_seconds: float | None = None
     expect: dict[str, Any] = field(default_factory=dict)
     schema: int = SCHEMA

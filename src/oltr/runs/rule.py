@@ -77,11 +77,17 @@ def wished_rule(run: TrainedRun) -> RejectionRule:
 
 
 def saved_rule(run: TrainedRun) -> RejectionRule:
-    """The rule in run.yaml; runs of before version 0.2 have none, and get their recipe's."""
+    """The rule in run.yaml; runs of before version 0.2 have none, and get their recipe's.
+
+    Where classes were added or removed since, the threshold is that which meets the rule's rate now.
+    """
     saved = run.facts.get("decision") or {}
-    if saved.get("threshold") is not None:
-        return RejectionRule(**{key: saved[key] for key in _KEPT if key in saved})
-    return wished_rule(run)
+    if saved.get("threshold") is None:
+        return wished_rule(run)
+    rule = RejectionRule(**{key: saved[key] for key in _KEPT if key in saved})
+    if run.changes and rule.unknown_rate is not None and "val" in run.outputs:
+        return choose_rule(run, rule.score, None, rule.unknown_rate)
+    return rule
 
 
 def other_rule(

@@ -17,9 +17,11 @@ from oltr.data.manifest import Manifest
 from oltr.errors import UserError
 from oltr.nn.network import Network
 from oltr.openset import Score
+from oltr.runs.class_changes import changed_outputs
 from oltr.runs.collect import collect_outputs
 from oltr.runs.outputs import SPLITS, Outputs
 from oltr.runs.own_data import images_needed, open_for
+from oltr.training.inference import ViewChange
 
 if TYPE_CHECKING:
     from oltr.runs.trained_run import TrainedRun
@@ -54,7 +56,8 @@ class OwnOutputs(SplitOutputs):
 
     def __getitem__(self, split: str) -> Outputs:
         if split not in self.made:
-            self.made[split] = self._load(split)
+            kept, run = self._load(split), self.run
+            self.made[split] = changed_outputs(run.changes, kept, run.added_rows) if run.changes else kept
         return self.made[split]
 
     def __contains__(self, split: object) -> bool:
@@ -73,7 +76,8 @@ class OwnOutputs(SplitOutputs):
 
     def _compute(self, split: str) -> Outputs:
         try:
-            return outputs_on(self.run, self.run.manifest, split, self.score)
+            trained = self.run.as_trained  # what is kept does not depend on the classes added or removed
+            return outputs_on(trained, trained.manifest, split, self.score)
         except UnreadableImage as problem:
             raise images_needed(self.run, problem) from None
 
@@ -120,9 +124,7 @@ def outputs_on(run: TrainedRun, manifest: Manifest, split: str, score: Score | N
 
 def compute_outputs(run: TrainedRun, images: Images, score: Score | None = None, what: str = "") -> Outputs:
     """Outputs of the run's network on open images, or on a score's view of them."""
-    change = None
-    if score is not None and score.view:
-        change = partial(_changed, score=score, std=run.config.data.std)
+    change = view_change(run, score) if score is not None and score.view else None
     with console.progress(what) as progress:
         return collect_outputs(
             run.network,
@@ -134,6 +136,11 @@ def compute_outputs(run: TrainedRun, images: Images, score: Score | None = None,
             progress=progress if what else None,
             change=change,
         )
+
+
+def view_change(run: TrainedRun, score: Score) -> ViewChange:
+    """How a batch of views becomes the one that a score reads."""
+    return partial(_changed, score=score, std=run.config.data.std)
 
 
 def _changed(network: Network, views: Tensor, score: Score, std: Sequence[float]) -> Tensor:

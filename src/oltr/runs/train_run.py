@@ -11,6 +11,7 @@ from oltr.data.manifest import Manifest
 from oltr.data.pack import open_pack
 from oltr.errors import UserError
 from oltr.runs.collect import collect_outputs
+from oltr.runs.exemplars import keep_exemplars
 from oltr.runs.outputs import SPLITS
 from oltr.runs.report import Report
 from oltr.runs.rule import check_decision
@@ -45,11 +46,13 @@ def train_run(
             )
         if process_rank() == 0:
             outputs.save(folder.outputs / f"{split}.safetensors")
+    exemplars = folder.exemplars if process_rank() == 0 else None
+    keep_exemplars(network, images["train"], config, device, options.workers, exemplars)
     if process_rank() > 0:
         return None
     run = TrainedRun(out)
-    run.network = network.eval()  # it is here already
-    run.manifest = manifest
+    run.trained_network = network.eval()  # it is here already
+    run.own_data = manifest
     if "decision" not in run.facts:  # a resumed run may have been given another since
         run.keep_rule()
     elif "test" in run.outputs:

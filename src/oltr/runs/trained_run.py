@@ -9,37 +9,34 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 
-from oltr.config import RunConfig, build
 from oltr.console import console
 from oltr.data.broken import drop_broken
 from oltr.data.manifest import Manifest
 from oltr.data.sources import read_source
 from oltr.errors import UserError
 from oltr.metrics.accuracy import mean, per_class_accuracy
-from oltr.metrics.shots import shot_groups
-from oltr.nn.network import Network
 from oltr.openset import SCORES, RejectionRule, Score
 from oltr.recipes import load_recipe
+from oltr.runs.class_changes import with_collected
 from oltr.runs.decisions import Decisions, decide
 from oltr.runs.evaluate import evaluate
+from oltr.runs.exemplars import Exemplars, exemplars
 from oltr.runs.outputs import Outputs, Scored, scored_by
 from oltr.runs.own_data import as_many_images, as_own, check_classes, own_manifest
 from oltr.runs.predict import predict
 from oltr.runs.report import Report
 from oltr.runs.rule import as_values, other_rule, saved_rule, wished_rule
-from oltr.runs.split_outputs import RESUME, OtherOutputs, OwnOutputs, outputs_on
+from oltr.runs.run_model import RunModel
+from oltr.runs.split_outputs import OtherOutputs, OwnOutputs, outputs_on
 from oltr.runs.temperature import saved_temperature
-from oltr.training.build import build_method, build_network
-from oltr.training.run_folder import RunFolder
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-class TrainedRun:
+class TrainedRun(RunModel):
     """A finished run; each part is made when first asked for, and kept.
 
     `source` (with `root`) is where the images it was trained on are now, if they have moved.
@@ -48,16 +45,11 @@ class TrainedRun:
     def __init__(
         self, path: str | Path, source: Any = None, root: str | Path | None = None, name: str | None = None
     ):
-        self.path, self.folder = Path(path), RunFolder(path)
-        self.facts = self.folder.run()  # run.yaml
-        if not self.facts["finished"]:
-            raise UserError(f"{self.path} has not finished training.", try_this=RESUME)
-        self.config = build(RunConfig, self.facts["config"])
-        self.name = name or self.path.name
+        super().__init__(path, name)
         self.workers = min(8, os.cpu_count() or 1)
-        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.other_data: Manifest | None = None
         self.other_is_own = False
+        self.given_rule: RejectionRule | None = None  # in the place of the run's own
         self._fitted: dict[str, Score] = {}
         self._outputs: dict[str, Mapping[str, Outputs]] = {}
         self._scored: dict[tuple[Score, str], Scored] = {}
@@ -68,62 +60,33 @@ class TrainedRun:
                     "The source holds other images than the run was trained on.",
                     try_this="the source of its training, where it is now",
                 )
-            self.manifest = own
-
-    # What it is
-
-    @cached_property
-    def classes(self) -> list[dict[str, Any]]:
-        """Name, training count and shot group of each class."""
-        return self.folder.classes()
-
-    @cached_property
-    def class_names(self) -> list[str]:
-        """K names."""
-        return [entry["name"] for entry in self.classes]
-
-    @cached_property
-    def counts(self) -> np.ndarray:
-        """Training images per class, K int64."""
-        return np.array([entry["train_count"] for entry in self.classes], dtype=np.int64)
-
-    @property
-    def method(self) -> str:
-        """The name of its method."""
-        return self.config.method
-
-    @property
-    def shots(self) -> str:
-        """The rule of its shot groups."""
-        return self.config.shots
-
-    @cached_property
-    def groups(self) -> np.ndarray:
-        """The shot group of each class, K strings."""
-        return shot_groups(self.counts, self.shots)
-
-    @cached_property
-    def network(self) -> Network:
-        """The trained network, in evaluation mode on the best device."""
-        weights = self._weights()
-        method = build_method(self.config, torch.from_numpy(self.counts))
-        network = build_network(self.config, method, self.config.num_stages)
-        try:
-            network.load_state_dict(weights)
-        except RuntimeError as problem:  # e.g. a run of an earlier version
-            raise UserError(
-                f"The weights {self.folder.model} do not fit the network of this run.",
-                str(problem).split("\n\t")[1],
-                "train the run again",
-            ) from None
-        return network.to(self.device).eval()
+            self.own_data = own
 
     # Its data
 
     @cached_property
-    def manifest(self) -> Manifest:
+    def own_data(self) -> Manifest:
         """The data that the run was trained on, from where they were then or are now."""
         return own_manifest(self)
+
+    @cached_property
+    def manifest(self) -> Manifest:
+        """The same under the class names of now, without images of classes that were removed."""
+        return self.changes.of_manifest(self.own_data)
+
+    @cached_property
+    def exemplars(self) -> Exemplars:
+        """A few known images of each trained class, as features."""
+        return exemplars(self)
+
+    def centre(self) -> torch.Tensor:
+        return self.exemplars.centre
+
+    def reread_classes(self) -> None:
+        super().reread_classes()
+        for part in ("manifest", "rule", "decisions", "accuracy"):
+            self.__dict__.pop(part, None)
+        self._fitted, self._outputs, self._scored = {}, {}, {}
 
     def on(self, source: Any, root: str | Path | None = None, skip_broken: bool = False) -> TrainedRun:
         """The same run measured on another source, whose images are read anew.
@@ -135,7 +98,9 @@ class TrainedRun:
         own = as_own(self, manifest)
         other.other_is_own = own is not None
         if own is not None:
-            other.manifest = manifest = own
+            other.own_data = own
+            other.__dict__.pop("manifest", None)
+            manifest = other.manifest
         elif manifest.split_made:
             manifest = read_source(source, root, flat="test")
         if skip_broken:
@@ -177,8 +142,7 @@ class TrainedRun:
         if score not in self._fitted:
             made = SCORES[score]()
             if made.needs_fit:
-                training = self._training_outputs()
-                made.fit(training.features, training.logits, training.labels)
+                made.fit(*with_collected(self, self._training_outputs()))
             self._fitted[score] = made
         return self._fitted[score]
 
@@ -216,7 +180,7 @@ class TrainedRun:
     @cached_property
     def rule(self) -> RejectionRule:
         """By what images are called unknown, wherever this run is asked."""
-        return saved_rule(self)
+        return self.given_rule or saved_rule(self)
 
     @cached_property
     def temperature(self) -> float | None:
@@ -244,7 +208,7 @@ class TrainedRun:
         """The same run under another rejection rule; its folder keeps its own."""
         other = copy(self)
         other.__dict__.pop("decisions", None)
-        other.rule = rule
+        other.rule = other.given_rule = rule
         return other
 
     def measure(self, shots: str | None = None) -> Report:
@@ -283,18 +247,9 @@ class TrainedRun:
         """What it makes of each test and open image under its rule."""
         return decide(self)
 
-    def predict(self, images: Any) -> pd.DataFrame:
+    def predict(self, images: Any, **asked: Any) -> pd.DataFrame:
         """One row per image file, the columns of predictions.csv; a folder stands for all images below."""
-        return predict(self, images)
-
-    def _weights(self) -> dict[str, torch.Tensor]:
-        anew = f"{RESUME}, which writes it anew"
-        if not self.folder.model.is_file():
-            raise UserError(f"{self.folder.model} is missing.", try_this=anew)
-        try:
-            return self.folder.load_weights(self.folder.model)
-        except UserError as problem:
-            raise UserError(problem.what, problem.why, anew) from None
+        return predict(self, images, **asked)
 
     def _published(self) -> dict[str, Any] | None:
         try:

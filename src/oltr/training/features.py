@@ -31,7 +31,7 @@ from oltr.wording import count
 BATCH = {"cpu": 16, "cuda": 128}  # images; few, to stay in a CPU's caches
 WRITE_EVERY = 30  # seconds, after which the cache is written
 TOLD_AFTER = 128  # images, from whose speed the whole time is estimated
-VERSION = 1  # of what `MultilevelBackbone.describe` computes: kept features of another are not used
+VERSION = 2  # of what `resized` and `MultilevelBackbone.describe` compute: others are not used
 
 
 def frozen_features(

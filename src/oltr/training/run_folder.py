@@ -43,6 +43,9 @@ class RunFolder:
         self.skipped = self.path / "skipped.txt"
         self.outputs = self.path / "outputs"
         self.splits = self.path / "splits.json"  # of a run whose splits its source does not tell
+        self.exemplars = self.path / "exemplars.safetensors"
+        self.history = self.path / "history.sqlite"
+        self.collected = self.path / "collected"  # images that classes were added from
         self.last = self.path / "checkpoints" / "last.pt"
         self.best = self.path / "checkpoints" / "best.safetensors"
 

@@ -108,7 +108,7 @@ def _share_data(runs: Sequence[TrainedRun]) -> None:
     for run in runs:
         place = (str(run.facts.get("source")), str(run.facts.get("root")), _fingerprint(run))
         with suppress(UserError):  # figures that need the data say that they are gone
-            run.manifest = first.setdefault(place, run).manifest
+            run.own_data = first.setdefault(place, run).own_data
 
 
 def _fingerprint(run: TrainedRun) -> str:

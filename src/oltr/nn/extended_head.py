@@ -1,0 +1,64 @@
+"""A trained head that knows further classes, and no longer knows others."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from oltr.nn.heads import Head, Output
+
+SCALE = 16.0  # length of the features that added rows see: one decay then suits every network
+
+
+def centred_unit(direct: Tensor, centre: Tensor) -> Tensor:
+    """u(v) = s (v − μ) / ‖v − μ‖: B×D → B×D."""
+    return SCALE * F.normalize(direct.float() - centre, dim=1)
+
+
+class AddedRows(nn.Module):
+    """The classes known now: k of the trained ones, and M added, each with a row and a centroid."""
+
+    def __init__(self, kept: Tensor, weight: Tensor, bias: Tensor, centre: Tensor, centroids: Tensor):
+        super().__init__()
+        self.kept: Tensor
+        self.weight: Tensor
+        self.bias: Tensor
+        self.centre: Tensor
+        self.centroids: Tensor
+        self.register_buffer("kept", kept)  # k int64, numbers of trained classes
+        self.register_buffer("weight", weight)  # M×D
+        self.register_buffer("bias", bias)  # M
+        self.register_buffer("centre", centre)  # μ, D
+        self.register_buffer("centroids", centroids)  # M×D, mean direct features
+
+    def forward(
+        self, direct: Tensor, logits: Tensor, reachability: Tensor | None
+    ) -> tuple[Tensor, Tensor | None]:
+        """Logits B×(k + M) and reachability B, from those of the trained head."""
+        kept = logits.index_select(1, self.kept)
+        if not len(self.bias):
+            return kept, reachability
+        added = F.linear(centred_unit(direct, self.centre), self.weight, self.bias)
+        if reachability is not None:
+            nearest = torch.cdist(direct.float(), self.centroids).amin(dim=1)
+            reachability = torch.minimum(reachability, nearest.to(reachability.dtype))
+        return torch.cat([kept, added.to(kept.dtype)], dim=1), reachability
+
+
+class ExtendedHead(Head):
+    """logits = [z_k of the trained classes that are kept | W u(v_direct) + b]: B×D → Output with B×(k + M).
+
+    The trained head works as before, whatever kind it is. Where it has a memory, the added classes have
+    their centroids in it too: γ is the distance to the nearest of all.
+    """
+
+    def __init__(self, head: Head, rows: AddedRows):
+        super().__init__()
+        self.head, self.rows = head, rows
+
+    def forward(self, direct: Tensor) -> Output:
+        output = self.head(direct)
+        with torch.autocast(direct.device.type, enabled=False):
+            logits, reachability = self.rows(output.direct_feature, output.logits, output.reachability)
+        return output._replace(logits_or_none=logits, reachability=reachability)

@@ -1,0 +1,107 @@
+"""The classifier's row for a new class, beside all classes that a run knows."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from oltr.nn.extended_head import centred_unit
+from oltr.nn.fit_rows import fit_rows
+from oltr.openworld.known_images import known_images
+from oltr.runs.outputs import OPEN
+from oltr.runs.trained_run import TrainedRun
+
+TAKEN = 0.0025  # share of validation images, right before, that one new class may take
+TAU = 1.25  # weight of log frequencies, as in the method logit-adjusted
+# What is added to the new logit, for one image and per log of further ones: chosen on known classes that
+# played new ones, such that five of them together cost the others one point.
+MARGIN, GROWTH = 0.25, 0.15
+STRENGTHS = torch.linspace(0, 2, 41)
+LOOKED_AT = 4096  # validation images that tell how the run's logits depend on class frequencies
+
+
+def class_row(run: TrainedRun, name: str, features: Tensor) -> tuple[Tensor, Tensor]:
+    """w (D) and b of a class from direct features of its images (n×D), all other rows as they are.
+
+    Of a class that is known already, the images it was learned from join the new ones.
+    """
+    number = run.class_names.index(name) if name in run.class_names else OPEN
+    known = known_images(run)
+    own, rest = known.of(number), known.without(number)
+    others = [place for place in range(len(run.class_names)) if place != number]
+    images = len(features) + (int(run.counts[number]) if number != OPEN else 0)
+    usual = max(float(run.counts[others].mean()), 1.0)
+    frequencies = torch.from_numpy(run.counts[others].clip(min=1) / usual).float().log()
+    everything = torch.cat([rest.features, own.features, features])
+    with torch.inference_mode():
+        logits = run.network.head(everything.to(run.device)).logits.cpu()[:, others].clone()
+    units = centred_unit(everything, run.exemplars.centre)
+    weight, bias = fit_rows(
+        units,
+        logits + prior_strength(run, others, frequencies) * frequencies,
+        torch.cat([rest.labels, torch.full((len(everything) - len(rest.labels),), len(others))]),
+        torch.cat([rest.weights, own.weights, torch.ones(len(features))]),
+        torch.tensor([TAU * math.log(images / usual) - MARGIN - GROWTH * math.log(images)]),
+        within_classes(units[: len(rest.labels)], rest.labels),
+    )
+    return weight[0], bias[0] - excess(run, others, weight[0], bias[0])
+
+
+def excess(run: TrainedRun, others: list[int], weight: Tensor, bias: Tensor) -> Tensor:
+    """By how much the new logit must fall until it takes no more than `TAKEN` of the validation images.
+
+    A network is surer of the images it was trained on than of others: beside those alone, a new class would
+    seem to cost nothing.
+    """
+    if "val" not in run.outputs:
+        return torch.zeros(())
+    val = run.outputs["val"]
+    rows = torch.isin(val.labels, torch.tensor(others))
+    best, likeliest = val.logits[rows][:, others].max(dim=1)
+    right = torch.tensor(others)[likeliest] == val.labels[rows]
+    new = centred_unit(val.features[rows], run.exemplars.centre) @ weight + bias
+    leads = (new - best)[right].sort(descending=True).values
+    if not len(leads):
+        return torch.zeros(())
+    place = min(TAKEN * int(rows.sum()), len(leads) - 1.0)
+    before, after = leads[math.floor(place)], leads[math.ceil(place)]
+    return (before + (place - math.floor(place)) * (after - before)).clamp(min=0)
+
+
+def within_classes(units: Tensor, labels: Tensor) -> Tensor:
+    """What the images of classes with at least two differ from their means by: N×D, N → R×D."""
+    counts = torch.bincount(labels)
+    means = (
+        torch.zeros(len(counts), units.shape[1]).index_add_(0, labels, units) / counts.clamp(min=1)[:, None]
+    )
+    return (units - means[labels])[counts[labels] > 1]
+
+
+def prior_strength(run: TrainedRun, others: list[int], frequencies: Tensor) -> float:
+    """How much the run's logits lack of log frequencies: t that makes softmax(z + t log n) likeliest.
+
+    Plain training gives logits that hold the class frequencies (t = 0), balanced training or logit
+    adjustment such that do not (about 1). Seen on validation images; without any, 1.
+    """
+    if "val" not in run.outputs:
+        return 1.0
+    val = run.outputs["val"]
+    numbers = torch.full((len(run.class_names) + 1,), OPEN)
+    numbers[others] = torch.arange(len(others))
+    labels = numbers[val.labels]  # −1, open, finds the last, which is −1
+    rows = (labels != OPEN).nonzero()[:, 0][:LOOKED_AT]
+    if not len(rows):
+        return 1.0
+    labels, logits = labels[rows], val.logits[rows][:, others].double()
+    weights = frequencies.exp()[labels] / torch.bincount(labels, minlength=len(others))[labels]
+    losses = [
+        float(
+            weights.double()
+            @ torch.nn.functional.cross_entropy(logits + t * frequencies, labels, reduction="none")
+        )
+        for t in STRENGTHS
+    ]
+    return float(STRENGTHS[int(np.argmin(losses))])

@@ -1,0 +1,23 @@
+"""Which state of a run made an answer."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from oltr.runs.run_model import RunModel
+
+DIGITS = 8
+
+
+def model_version(run: RunModel) -> str:
+    """`1f0c3ab2.0`: the beginning of the hash of the run's weights, and its last class change (0: none)."""
+    with run.folder.model.open("rb") as file:
+        digest = hashlib.file_digest(file, "blake2b").hexdigest()
+    return f"{digest[:DIGITS]}.{run.changes.version}"
+
+
+def same_weights(version: str, other: str) -> bool:
+    """Whether two versions are states of one run."""
+    return version.partition(".")[0] == other.partition(".")[0]
