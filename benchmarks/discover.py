@@ -20,7 +20,7 @@ import numpy as np
 from record import record
 
 from oltr.openworld.cluster import choose_cut, medoids, ward_clusters
-from oltr.openworld.known import known_outputs
+from oltr.openworld.known_places import known_features
 from oltr.openworld.metric import Metric
 from oltr.openworld.naming import Naming, name_by_asking
 from oltr.openworld.rank import label_first
@@ -63,8 +63,7 @@ def named_at_random(placed: np.ndarray, truth: np.ndarray, labels: int, random: 
 def measure(run: TrainedRun, split: int, form: str, seed: int) -> dict[str, Any]:
     """One row."""
     random = np.random.default_rng(seed)
-    images, known = unknowns(run, form, random), known_outputs(run)
-    taught, labels = known.features.numpy(), known.labels.numpy()
+    images, (taught, labels) = unknowns(run, form, random), known_features(run)
     names, truth = np.unique(images["truth"].astype(str), return_inverse=True)
     placed = Metric.fit(taught, labels)(images["features"])
     clusters = ward_clusters(placed, choose_cut(taught, labels, len(truth), run.config.seed))

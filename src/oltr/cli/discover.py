@@ -7,16 +7,13 @@ from typing import Annotated
 
 import tyro
 
-from oltr.cli.options import Json, Run, print_json
+from oltr.cli.options import Images, Json, Run, print_json
+from oltr.errors import UserError
 
 
 def discover(
     run: Run,
-    images: Annotated[
-        tuple[str, ...],
-        tyro.conf.Positional,
-        tyro.conf.arg(metavar="IMAGES [IMAGES ...]", help="image files and folders"),
-    ],
+    images: Images,
     out: Annotated[Path, tyro.conf.arg(metavar="DIR")],
     everything: Annotated[bool, tyro.conf.arg(name="all")] = False,
     as_json: Json = False,
@@ -35,11 +32,16 @@ def discover(
     from oltr.openworld.discover import discover as discovered
     from oltr.openworld.page import headline
     from oltr.openworld.write import write_result
+    from oltr.runs.named_images import named_images
     from oltr.runs.trained_run import TrainedRun
 
     check_writable(out / "index.html")
-    opened = TrainedRun(run)
-    found = discovered(opened, images, everything)
+    opened, named = TrainedRun(run), named_images(images)
+    if named.pack is not None:
+        raise UserError(
+            "The images of a pack are no files, which could be shown and named.", try_this="the files"
+        )
+    found = discovered(opened, [Path(path) for path in named.paths], everything)
     for path, reason in list(found.errors.items())[:5]:
         console.warn(f"{path}: {reason}")
     write_result(found, opened, out)

@@ -11,7 +11,7 @@ import pandas as pd
 from oltr.errors import UserError
 from oltr.openworld.cluster import choose_cut, ward_clusters
 from oltr.openworld.judge import judge
-from oltr.openworld.known import KnownPlaces, known_outputs
+from oltr.openworld.known_places import KnownPlaces, known_features
 from oltr.openworld.metric import Metric, class_means, unit
 from oltr.openworld.rank import label_first
 from oltr.runs.given_images import each_image
@@ -103,8 +103,7 @@ def clustered(
     run: TrainedRun, rows: pd.DataFrame, features: np.ndarray
 ) -> tuple[float, tuple[Cluster, ...], pd.DataFrame]:
     """The cut, the clusters and clusters.csv of N images, from their predictions and features N×D."""
-    known = known_outputs(run)
-    taught, labels = known.features.numpy(), known.labels.numpy()
+    taught, labels = known_features(run)
     metric = Metric.fit(taught, labels)
     places = KnownPlaces.of(metric, taught, labels, len(run.class_names))
     cut = choose_cut(taught, labels, len(rows), run.config.seed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,33 +10,24 @@ import pandas as pd
 
 from oltr.console import console
 from oltr.runs.given_images import Given, decoded
-from oltr.runs.predict import COLUMNS, answers, as_images
-from oltr.runs.split_outputs import compute_outputs
+from oltr.runs.predict import COLUMNS, outputs_of, rows_of
 
 if TYPE_CHECKING:
     from oltr.runs.trained_run import TrainedRun
 
 
 def judge(run: TrainedRun, images: Sequence[Given]) -> tuple[pd.DataFrame, np.ndarray]:
-    """The columns of predictions.csv for each of N images, and direct features N×D, NaN without an answer."""
-    score = run.fitted(run.rule.score)
+    """The columns of predictions.csv for each of N images, and direct features N×D, NaN if unreadable."""
     rows: list[dict[str, Any]] = []
-    features: list[np.ndarray] = []
+    readable: list[bool] = []
+    found: list[np.ndarray] = []
     with console.progress("judging images") as progress:
-        for some in decoded(images, run.config.data.frame):
-            found: Iterable[tuple[dict[str, Any], np.ndarray]] = ()
-            if some.pixels is not None:
-                opened = as_images(some.pixels)
-                outputs = compute_outputs(run, opened)
-                read = compute_outputs(run, opened, score) if score.view else outputs
-                found = zip(answers(run, outputs, read), outputs.features.numpy(), strict=True)
-            found = iter(found)
-            for name, problem in zip(some.names, some.problems, strict=True):
-                told, feature = ({"error": problem}, np.empty(0)) if problem else next(found)
-                rows.append({"path": name, **told})
-                features.append(feature)
+        for some, outputs in outputs_of(run, decoded(images, run.config.data.frame)):
+            rows += rows_of(run, some, outputs)
+            readable += [not problem for problem in some.problems]
+            found += [part.features.numpy() for part in outputs[:1]]
             progress(len(rows), len(images))
-    dims = max((len(feature) for feature in features), default=0)
-    gone = np.full(dims, np.nan, dtype=np.float32)
-    stacked = [feature if len(feature) else gone for feature in features]
-    return pd.DataFrame(rows, columns=list(COLUMNS)).astype(COLUMNS), np.array(stacked).reshape(len(rows), dims)
+    features = np.full((len(rows), found[0].shape[1] if found else 0), np.nan, dtype=np.float32)
+    if found:
+        features[readable] = np.concatenate(found)
+    return pd.DataFrame(rows, columns=list(COLUMNS)).astype(COLUMNS), features

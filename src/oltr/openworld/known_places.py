@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import torch
 
-from oltr.console import console
-from oltr.errors import UserError
+from oltr.openworld.known_images import known_images
 from oltr.openworld.metric import Metric, class_means, unit
-from oltr.runs.outputs import OPEN, Outputs
+from oltr.runs.outputs import OPEN
 
 if TYPE_CHECKING:
     from oltr.runs.trained_run import TrainedRun
@@ -18,32 +18,20 @@ if TYPE_CHECKING:
 LIKE = 0.25  # of known images lie farther from their class's mean: beyond them nothing is called alike
 
 
-def known_outputs(run: TrainedRun) -> Outputs:
-    """Of images with known classes, by which clusters are tuned.
+def known_features(run: TrainedRun) -> tuple[np.ndarray, np.ndarray]:
+    """Features N×D and class numbers N of known images, by which clusters are tuned.
 
-    Training images where the backbone is frozen; one that was trained on them holds them together as it will
-    hold no others, and there validation and test images serve.
+    What is kept of the training images and the validation images where the backbone is frozen. One that was
+    trained on them holds them together as it will hold no others: there validation and test images serve.
     """
     frozen = run.config.train_backbone == "none"
-    parts = [
-        run.own_outputs()[split]
-        for split in (("val",) if frozen else ("val", "test"))
-        if split in run.outputs
-    ]
-    if frozen:
-        try:
-            parts.append(run._training_outputs())
-        except UserError as problem:
-            console.warn(f"clusters are tuned on few images, without those of the training: {problem.why}")
-            parts += [run.own_outputs()["test"]] if "test" in run.outputs else []
-    if not parts:
-        raise UserError(
-            f"{run.path} has no outputs of known images.",
-            "The cut through the clusters is chosen on them.",
-            "a source with a val or a test split",
-        )
-    rows = [part.subset((part.labels != OPEN).nonzero().flatten().numpy()) for part in parts]
-    return rows[0] if len(rows) == 1 else _joined(rows)
+    own = run.own_outputs()
+    parts = [own[split] for split in (("val",) if frozen else ("val", "test")) if split in own]
+    found = [(part.features[part.labels != OPEN], part.labels[part.labels != OPEN]) for part in parts]
+    if frozen or not found:
+        known = known_images(run)
+        found.append((known.features, known.labels))
+    return tuple(torch.cat(each).numpy() for each in zip(*found, strict=True))  # type: ignore[return-value]
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,11 +54,3 @@ class KnownPlaces:
     def similarity(self, placed: np.ndarray) -> np.ndarray:
         """Cosine with each class's mean, N×D → N×K."""
         return placed @ self.means.T
-
-
-def _joined(parts: list[Outputs]) -> Outputs:
-    import torch
-
-    return Outputs(
-        *(torch.cat([getattr(part, name) for part in parts]) for name in ("logits", "labels", "features"))
-    )
