@@ -14,6 +14,7 @@ from oltr.openworld.metric import class_means, unit
 
 # Chosen on known classes that played unknown.
 NEIGHBOURS, PASSED_ON, ROUNDS = 15, 0.9, 60
+OF_MIDDLES = 0.7  # of the labels, at most, go to medoids of clusters
 DENSITY_OF = 10  # neighbours whose mean similarity says how crowded a place is
 MARGIN, APART = 2.0, 0.5  # weights, beside that of the density, of an unsure name and of being near an answer
 ANSWER, GUESS = 5.0, 0.1  # weights of an answer in a name's mean, and of a guess in spreading
@@ -26,6 +27,7 @@ class Naming:
     features: np.ndarray
     clusters: np.ndarray  # N, numbered from 0; -1: in none
     answers: dict[int, int] = field(default_factory=dict)  # image → number of its name, what is known before
+    middles: int | None = None  # clusters whose medoids are asked about, the first ones; all unless given
 
     def __post_init__(self) -> None:
         images = len(self.features)
@@ -56,7 +58,7 @@ class Naming:
         """The medoid of the largest cluster not asked about; then an unsure image of a crowded place."""
         if len(self.answers) == len(self.features):
             return None
-        if left := [image for image in self.medoids if image not in self.answers]:
+        if left := [image for image in self.medoids[: self.middles] if image not in self.answers]:
             return int(left[0])
         self.guesses, margin = self._by_means()
         worth = self.density - MARGIN * margin - APART * self.nearest_answer
@@ -99,7 +101,7 @@ def name_by_asking(
     features: np.ndarray, clusters: np.ndarray, answer: Callable[[int], int], labels: int
 ) -> tuple[np.ndarray, Mapping[int, int]]:
     """Ask about at most `labels` images; the names of all N, and the answers in their order."""
-    naming = Naming(features, clusters)
+    naming = Naming(features, clusters, middles=max(round(OF_MIDDLES * labels), 1))
     while len(naming.answers) < labels and (image := naming.next_question()) is not None:
         naming.tell(image, answer(image))
     return naming.names(), naming.answers
