@@ -21,14 +21,17 @@ LIKE = 0.25  # of known images lie farther from their class's mean: beyond them 
 def known_features(run: TrainedRun) -> tuple[np.ndarray, np.ndarray]:
     """Features N×D and class numbers N of known images, by which clusters are tuned.
 
-    What is kept of the training images and the validation images where the backbone is frozen. One that was
-    trained on them holds them together as it will hold no others: there validation and test images serve.
+    Where the backbone is frozen, the validation images and what is kept of the training images: outputs of
+    all of them (`oltr loop` and some scores make these), else exemplars. A backbone that was trained on them
+    holds them together as it will hold no others: there validation and test images serve.
     """
-    frozen = run.config.train_backbone == "none"
     own = run.own_outputs()
-    parts = [own[split] for split in (("val",) if frozen else ("val", "test")) if split in own]
+    frozen = run.config.train_backbone == "none"
+    whole = "train" in own and not run.changes.added
+    splits = ("val", "train" if whole else "") if frozen else ("val", "test")
+    parts = [own[split] for split in splits if split in own]
     found = [(part.features[part.labels != OPEN], part.labels[part.labels != OPEN]) for part in parts]
-    if frozen or not found:
+    if (frozen and not whole) or not found:
         known = known_images(run)
         found.append((known.features, known.labels))
     return tuple(torch.cat(each).numpy() for each in zip(*found, strict=True))  # type: ignore[return-value]
