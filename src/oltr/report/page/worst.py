@@ -113,13 +113,13 @@ def _image(run: TrainedRun, own: Thumbnails | None, found: Mistakes, place: int)
 
 
 class Thumbnails:
-    """The test and open images of a manifest, by their row in the split."""
+    """The images of some splits of a manifest, by their row in the split."""
 
-    def __init__(self, manifest: Manifest):
+    def __init__(self, manifest: Manifest, splits: Sequence[str] = ("test", "open")):
         self.manifest = manifest
         self.pack = None if manifest.pack is None else open_pack(manifest.pack).images
-        self.rows = {split: manifest.rows(split) for split in ("test", "open")}
-        self.positions = {split: manifest.positions(split) for split in ("test", "open")}
+        self.rows = {split: manifest.rows(split) for split in splits}
+        self.positions = {split: manifest.positions(split) for split in splits}
 
     def path(self, split: str, row: int) -> str:
         return str(self.rows[split]["path"].iloc[row])
@@ -136,8 +136,13 @@ class Thumbnails:
                 pixels = self.manifest.read(self.path(split, row), SIDE)
             except UnreadableImage:
                 return ""
-        picture, file = Image.fromarray(pixels), io.BytesIO()
-        if picture.width > SIDE:
-            picture = picture.resize((SIDE, SIDE), Image.Resampling.BILINEAR, reducing_gap=3.0)
-        picture.save(file, "WEBP", quality=85)
-        return data_uri(file.getvalue(), "webp")
+        return small_picture(pixels)
+
+
+def small_picture(pixels: np.ndarray) -> str:
+    """Pixels S×S×3 as a WebP of at most SIDE pixels, in a data URI."""
+    picture, file = Image.fromarray(pixels), io.BytesIO()
+    if picture.width > SIDE:
+        picture = picture.resize((SIDE, SIDE), Image.Resampling.BILINEAR, reducing_gap=3.0)
+    picture.save(file, "WEBP", quality=85)
+    return data_uri(file.getvalue(), "webp")

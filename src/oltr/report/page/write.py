@@ -9,7 +9,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from oltr import __version__
 from oltr.figures.choose_runs import baseline
@@ -51,14 +51,7 @@ def page(runs: Sequence[MeasuredRun], pictures: Sequence[Picture], command: str)
     ordered = [best, *[run for run in runs if run is not best]]  # of the folded parts the first is open
     worst = [(each.name, *worst_images(each.run)) for each in ordered]
     widths = [len(columns) for _, columns in table.groups]
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("page.html").render(
+    return template("page.html").render(
         title=f"{', '.join(run.name for run in runs)}: open long-tailed recognition",
         eyebrow=_eyebrow(runs),
         verdict=verdict(runs),
@@ -80,6 +73,18 @@ def page(runs: Sequence[MeasuredRun], pictures: Sequence[Picture], command: str)
         version=__version__,
         date=time.strftime("%Y-%m-%d"),
     )
+
+
+def template(name: str, folder: Path = TEMPLATES) -> Template:
+    """A template of a page; of another folder it may include the style and the parts of this one."""
+    environment = Environment(
+        loader=FileSystemLoader([folder, TEMPLATES]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template(name)
 
 
 def report_command(paths: Sequence[Path], out: Path, figures: Path | None) -> str:
