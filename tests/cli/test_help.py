@@ -74,7 +74,7 @@ def test_version(oltr):
         ("dat check", "did you mean data?"),
         ("data chek x", "did you mean check"),
         ("check 'my photos' --json", "oltr data check 'my photos' --json"),
-        ("frobnicate", "one of: compare, data, demo"),
+        ("frobnicate", "one of: add-class, compare, data, demo"),
         ("train photos --methd plain", "did you mean --method?"),
         ("train --methd=plain photos", "did you mean --method?"),
         ("evaluate runs/x --treshold 0.3", "did you mean --threshold?"),
@@ -91,7 +91,7 @@ def test_misspelt(oltr, words, answer):
     oltr(*shlex.split(words)).refused(answer)
 
 
-@pytest.mark.parametrize("words", ["train", "train photos more", "train photos --seed x", "data pack photos"])
+@pytest.mark.parametrize("words", ["predict", "train photos more", "train a --seed x", "data pack photos"])
 def test_what_the_parser_refuses(oltr, words):
     said = oltr(*words.split())
     assert said.code == 2 and said.out == "" and "--help" in said.err and "Traceback" not in said.err

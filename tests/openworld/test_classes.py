@@ -165,6 +165,34 @@ def test_equal_files_count_once(run, strangers, tmp_path):
     file = next(iter(strangers.values()))[0]
     twin = shutil.copy(file, tmp_path / "twin.png")
     assert add_class(run, "lynx", [file, twin, file]).images == 1
+    with pytest.raises(UserError, match="already"):
+        add_class(run, "lynx", [twin], more=True)
+
+
+def test_two_copies_of_a_run_that_learn_different_things_are_different_models(plain_run, tmp_path, strangers):
+    runs = [TrainedRun(shutil.copytree(plain_run, tmp_path / name)) for name in ("a", "b")]
+    for run, files in zip(runs, strangers.values(), strict=True):
+        add_class(run, "lynx", files[:2])
+    assert runs[0].model_version != runs[1].model_version
+
+
+def test_another_source_does_not_move_the_threshold(run, strangers, photo_folder, tmp_path):
+    add_class(run, "lynx", next(iter(strangers.values()))[:4])
+    other = shutil.copytree(photo_folder, tmp_path / "other")
+    for file in sorted((other / "val").rglob("*.png"))[::2]:
+        file.unlink()
+    assert TrainedRun(run.path).on(other).rule == run.rule
+
+
+def test_a_class_named_as_its_open_images_are_is_measured_on_them_after_retraining(run, strangers):
+    name, files = next(iter(strangers.items()))
+    add_class(run, name, files[:3])
+    assert name in (run.measure().note or "")
+    from oltr.data.sources import read_source
+
+    manifest = read_source(collected_manifest(run))
+    assert (manifest.rows("test")["label"] == name).sum() == len(files) - 3  # those it learned from are in train
+    assert name not in set(manifest.rows("open")["label"])
 
 
 def test_arrays_and_pictures_are_kept_as_files(folder):
@@ -191,10 +219,16 @@ def test_somebody_elses_change_is_not_overwritten(folder, strangers):
     mine, theirs = TrainedRun(folder), TrainedRun(folder)
     _ = mine.class_names
     files = next(iter(strangers.values()))
-    last = mine.history.last()
     add_class(theirs, "lynx", files[:2])
-    with pytest.raises(UserError, match="meanwhile"):
-        mine.history.record("remove", mine.class_names[0], {}, after=last)
+    for change in (
+        lambda: add_class(mine, "lynx", files[2:4]),
+        lambda: remove_class(mine, mine.class_names[0]),
+        lambda: undo(mine),
+    ):
+        with pytest.raises(UserError, match=r"meanwhile|nothing to undo"):
+            change()
+    mine.reread_classes()
+    assert remove_class(mine, "lynx") == 2
 
 
 def test_a_damaged_history_is_told(folder):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from oltr.cli.options import Images, Json, Run, print_json
+from oltr.errors import UserError
 
 if TYPE_CHECKING:
     from oltr.runs.trained_run import TrainedRun
@@ -38,6 +39,9 @@ def add_class(
     from oltr.runs.trained_run import TrainedRun
     from oltr.wording import count
 
+    if Path(name).is_file():
+        why, usage = "The name of the class stands before the images.", f"oltr add-class {run} NAME IMAGES"
+        raise UserError(f"{name} is a file.", why, usage)
     opened, named = TrainedRun(run), named_images(images)
     if out is None:
         result = added(opened, name, [Path(path) for path in named.paths], more=more)

@@ -10,6 +10,7 @@ from oltr.console import console
 
 def retrain(run: Path, out: Path | None, seed: int, resume: bool, cpu: bool, as_json: bool) -> None:
     """Train with the run's settings on its data and on what was added since."""
+    from oltr.config import DecisionConfig
     from oltr.data.sources import read_source
     from oltr.openworld.collected_data import collected_manifest
     from oltr.runs.train_run import train_run
@@ -19,7 +20,8 @@ def retrain(run: Path, out: Path | None, seed: int, resume: bool, cpu: bool, as_
     from oltr.wording import count
 
     opened = TrainedRun(run)
-    out = out or run.with_name(f"{run.name}-{opened.changes.version}")
+    place = run.absolute()
+    out = out or place.with_name(f"{place.name}-{opened.changes.version}")
     if not resume:
         RunFolder(out).check_free()
     source = collected_manifest(opened)
@@ -30,7 +32,10 @@ def retrain(run: Path, out: Path | None, seed: int, resume: bool, cpu: bool, as_
         f"{count(len(manifest.classes), 'class')}"
     )
     console.notes(manifest.notes)
-    config = dataclasses.replace(opened.config, seed=seed or opened.config.seed)
+    rule = opened.rule
+    threshold = rule.threshold if rule.unknown_rate is None else None
+    decision = DecisionConfig(rule.score, threshold, rule.unknown_rate)
+    config = dataclasses.replace(opened.config, seed=seed or opened.config.seed, decision=decision)
     options = TrainOptions(resume=resume, accelerator="cpu" if cpu else "auto")
     report = train_run(config, manifest, out, options, str(source))
     if report is not None:

@@ -97,19 +97,11 @@ def train(
     if from_run is not None:
         from oltr.cli.retrain import retrain
 
-        given = (
-            source,
-            method,
-            backbone,
-            weights,
-            image_size,
-            score,
-            threshold,
-            unknown_rate,
-            group_by,
-            folds,
-        )
-        if any(value not in ("", None) for value in given) or recipe != "photos" or epochs or changes:
+        data, rule = (source, group_by, folds, root), (score, threshold, unknown_rate)
+        given = (*data, *rule, method, backbone, weights, image_size, stage1_from, workers)
+        flags = (epochs, changes, dry_run, tensorboard, skip_broken, devices != 1, nodes != 1)
+        usual = recipe == "photos" and train_backbone == "auto" and not any(flags)
+        if not usual or any(value not in ("", None) for value in given):
             raise UserError("--from takes source and settings from the run.", try_this="--from RUN --out DIR")
         retrain(from_run, out, seed, resume, cpu, as_json)
         return

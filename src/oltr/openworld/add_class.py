@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from PIL import Image
+from PIL import Image, ImageOps
 from torch import Tensor
 
 from oltr.console import console
@@ -55,7 +55,7 @@ def add_class(
 ) -> AddedFrom:
     """Let the run know a class from images of it; with `more`, a class that it knows already from more."""
     name = checked_new_name(run, name, more)
-    new = read_new(run, images)
+    new = read_new(run, images, _known_contents(run, name))
     warnings = tuple(disagreements(run, name, new.paths, new.features))
     for warning in warnings:
         console.warn(warning)
@@ -66,7 +66,7 @@ def add_class(
         "add",
         name,
         {"images": len(new.paths)} | ({"more": True} if more else {}),
-        after=run.history.last(),
+        after=run.changes.last,
         weight=weight.numpy(),
         bias=float(bias),
         images=[CollectedImage(path, copy, feature) for path, copy, feature in columns],
@@ -90,8 +90,11 @@ def checked_new_name(run: TrainedRun, name: str, more: bool = False) -> str:
     return name
 
 
-def read_new(run: TrainedRun, images: Iterable[Given] | Given) -> NewImages:
-    """The images' features; one that cannot be read is refused, of equal files one is taken."""
+def read_new(
+    run: TrainedRun, images: Iterable[Given] | Given, known: frozenset[str] = frozenset()
+) -> NewImages:
+    """The images' features; one that cannot be read is refused, of equal files one is taken, of those whose
+    content is known none."""
     names: list[str] = []
     problems: list[str] = []
     parts: list[Tensor] = []
@@ -111,6 +114,9 @@ def read_new(run: TrainedRun, images: Iterable[Given] | Given) -> NewImages:
         raise UserError("The network's output for these images is NaN or infinite.")
     contents = [_content(image) for image in given]
     rows = list({content: row for row, content in reversed(list(enumerate(contents)))}.values())[::-1]
+    rows = [row for row in rows if content_digest(contents[row]) not in known]
+    if not rows:
+        raise UserError("The class was learned from these images already.")
     if len(rows) < len(names):
         console.say(f"{count(len(names) - len(rows), 'image')} given twice: counted once")
     return NewImages([names[i] for i in rows], features[rows], [contents[i] for i in rows])
@@ -120,16 +126,27 @@ def _content(image: Path | Image.Image | np.ndarray) -> bytes:
     """The bytes of its file; of an image in no file, those of a PNG."""
     if isinstance(image, Path):
         return read_bytes(image)
-    picture = Image.fromarray(image) if isinstance(image, np.ndarray) else image
+    picture = Image.fromarray(image) if isinstance(image, np.ndarray) else ImageOps.exif_transpose(image)
     with io.BytesIO() as file:
         (picture if picture.mode in ("L", "RGB", "RGBA") else picture.convert("RGB")).save(file, "PNG")
         return file.getvalue()
 
 
+def content_digest(content: bytes) -> str:
+    """By which a copy of an image is named."""
+    return hashlib.blake2b(content, digest_size=16).hexdigest()
+
+
+def _known_contents(run: TrainedRun, name: str) -> frozenset[str]:
+    """Digests of the images that a class was added from."""
+    files = [file for added in run.changes.added if added.name == name for file in added.files]
+    return frozenset(Path(file).stem for file in files)
+
+
 def _keep(run: TrainedRun, path: str, content: bytes) -> str:
     """A copy of an image below the run folder, named by its content; its relative path."""
-    digest = hashlib.blake2b(content, digest_size=16).hexdigest()
-    place = run.folder.collected / f"{digest}{Path(path).suffix.lower() or '.png'}"
+    kind = ".png" if content.startswith(b"\x89PNG") else Path(path).suffix.lower()
+    place = run.folder.collected / f"{content_digest(content)}{kind}"
     if not place.is_file():
         with atomic_write(place) as part:
             part.write_bytes(content)

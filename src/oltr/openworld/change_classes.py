@@ -15,14 +15,14 @@ def remove_class(run: TrainedRun, name: str) -> int:
     _check_known(run, name)
     if len(run.class_names) <= 2:
         raise UserError(f"{name} is one of the run's last two classes.", "Recognition needs at least two.")
-    return _recorded(run, run.history.record("remove", name, {}, after=run.history.last()))
+    return _recorded(run, run.history.record("remove", name, {}, after=run.changes.last))
 
 
 def rename_class(run: TrainedRun, name: str, to: str) -> int:
     """Give a class another name. The action's number."""
     _check_known(run, name)
     to = checked_new_name(run, to)
-    return _recorded(run, run.history.record("rename", name, {"to": to}, after=run.history.last()))
+    return _recorded(run, run.history.record("rename", name, {"to": to}, after=run.changes.last))
 
 
 def undo(run: TrainedRun) -> Action:
@@ -30,7 +30,7 @@ def undo(run: TrainedRun) -> Action:
     active = run.history.active()
     if not active:
         raise UserError(f"There is nothing to undo in {run.path}.", "Its classes are those of its training.")
-    _recorded(run, run.history.undo(active[-1].id, after=run.history.last()))
+    _recorded(run, run.history.undo(active[-1].id, after=run.changes.last))
     return active[-1]
 
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from oltr.data.manifest import Manifest
 from oltr.nn.extended_head import AddedRows, ExtendedHead
 from oltr.nn.network import Network
-from oltr.runs.history import Action
+from oltr.runs.history import Action, holding
 from oltr.runs.outputs import OPEN, Outputs
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ class ClassChanges:
     kept_names: tuple[str, ...]
     added: tuple[AddedClass, ...] = ()
     version: int = 0  # the last action that holds
+    last: int = 0  # the last action of all when this was read
 
     def __bool__(self) -> bool:
         return bool(self.added) or self.kept_names != self.trained
@@ -94,8 +95,9 @@ class ClassChanges:
         )
 
 
-def fold(trained: Sequence[str], actions: Sequence[Action]) -> ClassChanges:
-    """The state that the actions lead to, one after another."""
+def fold(trained: Sequence[str], history: Sequence[Action]) -> ClassChanges:
+    """The state that the actions that hold lead to, one after another."""
+    actions = holding(history)
     names: dict[int, str] = dict(enumerate(trained))
     added: list[AddedClass] = []
     for action in actions:
@@ -128,8 +130,8 @@ def fold(trained: Sequence[str], actions: Sequence[Action]) -> ClassChanges:
                 added[place] = dataclasses.replace(added[place], name=action.details["to"])
             elif number is not None:
                 names[number] = action.details["to"]
-    version = actions[-1].id if actions else 0
-    return ClassChanges(tuple(trained), tuple(names), tuple(names.values()), tuple(added), version)
+    version, last = (each[-1].id if each else 0 for each in (actions, history))
+    return ClassChanges(tuple(trained), tuple(names), tuple(names.values()), tuple(added), version, last)
 
 
 def extended(network: Network, rows: AddedRows) -> Network:

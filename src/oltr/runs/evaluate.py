@@ -36,6 +36,7 @@ def evaluate(
     temperature: float | None = None,
     train_seconds: float | None = None,
     expect: Mapping[str, Any] | None = None,
+    note: str | None = None,
 ) -> Report:
     """The report of outputs on `test`, and on `open` if there are open images, under a rejection rule.
 
@@ -71,6 +72,7 @@ def evaluate(
         calibration=_calibration(test, temperature),
         train_seconds=train_seconds,
         expect=dict(expect or {}),
+        note=note,
     )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from torch import Tensor
 
 from oltr.config import RunConfig
@@ -41,7 +41,8 @@ class Exemplars:
     def save(self, path: Path) -> None:
         """Write as safetensors, atomically."""
         with atomic_write(path) as part:
-            save_file({"features": self.features, "labels": self.labels, "centre": self.centre}, part)
+            tensors = {"features": self.features, "labels": self.labels, "centre": self.centre}
+            part.write_bytes(save({name: tensor.contiguous() for name, tensor in tensors.items()}))
 
 
 def keep_exemplars(
@@ -64,7 +65,7 @@ def exemplars(run: TrainedRun) -> Exemplars:
     if path.is_file():
         try:
             return Exemplars(**load_file(path))
-        except (SafetensorError, TypeError) as problem:
+        except (OSError, SafetensorError, TypeError) as problem:
             raise UserError(f"{path} cannot be read.", str(problem), "delete it: it is made anew") from None
     made = _made(run.as_trained)
     made.save(path)

@@ -100,7 +100,7 @@ class History:
 
     def active(self) -> list[Action]:
         """Those that hold: not undone, and no undoing themselves."""
-        return [each for each in self.actions() if each.undone_by is None and each.kind != "undo"]
+        return holding(self.actions())
 
     def last(self) -> int:
         """The number of the last action, undone or not; 0 without any."""
@@ -170,6 +170,11 @@ class History:
                 str(problem),
                 "a run folder that may be written, or a copy of it from before",
             ) from None
+
+
+def holding(actions: Sequence[Action]) -> list[Action]:
+    """Those that are not undone, and no undoing themselves."""
+    return [each for each in actions if each.undone_by is None and each.kind != "undo"]
 
 
 def _check_schema(database: sqlite3.Connection) -> None:

@@ -12,10 +12,16 @@ DIGITS = 8
 
 
 def model_version(run: RunModel) -> str:
-    """`1f0c3ab2.0`: the beginning of the hash of the run's weights, and its last class change (0: none)."""
+    """`1f0c3ab2.0`: the beginnings of the hashes of the run's weights and of its class changes (0: none)."""
     with run.folder.model.open("rb") as file:
         digest = hashlib.file_digest(file, "blake2b").hexdigest()
-    return f"{digest[:DIGITS]}.{run.changes.version}"
+    changes = run.changes
+    if not changes:
+        return f"{digest[:DIGITS]}.0"
+    state = hashlib.blake2b(repr((changes.kept, changes.names)).encode())
+    for added in changes.added:
+        state.update(added.weight.tobytes() + repr(added.bias).encode())
+    return f"{digest[:DIGITS]}.{state.hexdigest()[:DIGITS]}"
 
 
 def same_weights(version: str, other: str) -> bool:

@@ -43,7 +43,7 @@ class RunModel:
     @cached_property
     def changes(self) -> ClassChanges:
         """The classes known now, beside those of training."""
-        return fold([entry["name"] for entry in self.folder.classes()], self.history.active())
+        return fold([entry["name"] for entry in self.folder.classes()], self.history.actions())
 
     @cached_property
     def as_trained(self) -> Self:

@@ -30,6 +30,7 @@ from oltr.runs.report import Report
 from oltr.runs.rule import as_values, other_rule, saved_rule, wished_rule
 from oltr.runs.run_model import RunModel
 from oltr.runs.split_outputs import OtherOutputs, OwnOutputs, outputs_on
+from oltr.runs.stale_report import unmeasured
 from oltr.runs.temperature import saved_temperature
 
 if TYPE_CHECKING:
@@ -94,7 +95,10 @@ class TrainedRun(RunModel):
         Of a folder without splits all images are for testing, unless it is the run's own. With `skip_broken`
         images that cannot be read are left out.
         """
+        if self.changes:
+            _ = self.rule  # chosen on the run's own images, not on these
         manifest, other = read_source(source, root), copy(self)
+        other.__dict__.pop("as_trained", None)
         own = as_own(self, manifest)
         other.other_is_own = own is not None
         if own is not None:
@@ -207,7 +211,8 @@ class TrainedRun(RunModel):
     def under(self, rule: RejectionRule) -> TrainedRun:
         """The same run under another rejection rule; its folder keeps its own."""
         other = copy(self)
-        other.__dict__.pop("decisions", None)
+        for part in ("decisions", "as_trained"):
+            other.__dict__.pop(part, None)
         other.rule = other.given_rule = rule
         return other
 
@@ -229,6 +234,7 @@ class TrainedRun(RunModel):
             temperature=self.temperature,
             train_seconds=self.facts["train_seconds"],
             expect=self._published(),
+            note=unmeasured(self),
         )
 
     @cached_property
