@@ -191,7 +191,7 @@ def test_a_class_named_as_its_open_images_are_is_measured_on_them_after_retraini
     from oltr.data.sources import read_source
 
     manifest = read_source(collected_manifest(run))
-    assert (manifest.rows("test")["label"] == name).sum() == len(files) - 3  # those it learned from are in train
+    assert (manifest.rows("test")["label"] == name).sum() == len(files) - 3  # not those in train
     assert name not in set(manifest.rows("open")["label"])
 
 
