@@ -129,7 +129,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
     small = arguments.small or not torch.cuda.is_available()
-    backbone, size, number, repeats = ("resnet18", 128, 256, 1) if small else ("resnet50", 224, 8192, 4)
+    backbone, size, number, repeats = ("resnet18", 128, 256, 1) if small else ("resnet50", 224, 3072, 8)
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

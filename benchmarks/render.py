@@ -43,6 +43,7 @@ def main() -> None:
         parents = load(f"parents-{name}.json")["rows"]
         fill(ROOT / "docs" / "parents.md", f"parents of {name}", parents_table(parents))
         fill(ROOT / "docs" / "parents.md", f"draws of {name}", draws_table(parents))
+    fill(ROOT / "docs" / "classes.md", "add-class", added_table())
     sections = [
         "# Measured results",
         GENERATED,
@@ -103,6 +104,27 @@ def parents_table(rows: Sequence[dict[str, Any]]) -> str:
         cells = [*tests, few[0], few[2], few[4], unseen[0], *unseen[2:]]
         lines.append(f"| {kind} | {precision or '–'} | {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def added_table() -> str:
+    """Classes added from 1, 5 and 20 images, means over runs."""
+    heads = "data, method | images | new classes | others before | after | refit: new | others"
+    heads += " | AUROC before | after | unknown noticed before | after"
+    lines = [f"| {heads} |", f"|---|{'---:|' * 10}"]
+    for name, data in (("flowers", "Flowers-102, frozen"), ("cifar", "CIFAR-100-LT, from scratch")):
+        rows = load(f"add-class-{name}.json")["rows"]
+        for method, images in {(row["method"], row["images"]): None for row in rows}:
+            alike = [row for row in rows if (row["method"], row["images"]) == (method, images)]
+            keys = ("new", "old_before", "old_after", "refit_new", "refit_old", "auroc_before", "auroc_after")
+            keys += ("unknown_recall_before", "unknown_recall_after")
+            cells = [spread([row[key] for row in alike], 1) for key in keys]
+            lines.append(f"| {data}, {method} | {images} | {' | '.join(cells)} |")
+    seconds = load("add-class-time.json")["rows"][0]
+    return "\n".join(lines) + (
+        f"\n\nMean ± deviation over three splits, or seeds and draws of the held-out classes. Adding "
+        f"{seconds['images']} images to a loaded `Recognizer`, features included, took "
+        f"{seconds['seconds']:.2f} s ({seconds['what']})."
+    )
 
 
 def draws_table(rows: Sequence[dict[str, Any]]) -> str:

@@ -2,84 +2,29 @@
 
 from __future__ import annotations
 
-import json
-import os
 import random
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from oltr.errors import UserError
 from oltr.runs.predictions.journal import Journal
+from tests.helpers.struck import NEVER, striking
 
-# Imports once, then for each line on standard input forks a command that kills itself at the n-th call of any
-# function in what writes: rows, the table, sorted copies. Answers with its exit status and the calls it made.
-STRUCK = """
-import json, os, signal, sys
-import timm
-from oltr import Recognizer
-from oltr.cli import predict as _
-from oltr.cli.main import _guarded
-from oltr.runs.predictions import judge, predict_to
-from oltr.runs.predictions.formats import table
-judge.MOST = {"cpu": 4, "cuda": 4}
-number = 0
-
-def command(at, words):
-    def struck(frame, event, argument):
-        global number
-        file = frame.f_code.co_filename
-        if "runs/predictions" in file or file.endswith("oltr/files.py"):
-            number += 1
-            if number == at:
-                os.kill(os.getpid(), signal.SIGKILL)
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    sys.setprofile(struck)
-    code = _guarded(words)
-    sys.setprofile(None)
-    os.write(told, str(number).encode())
-    os._exit(code)
-
-for line in sys.stdin:
-    read, told = os.pipe()
-    child = os.fork()
-    if child == 0:
-        command(*json.loads(line))
-    os.close(told)
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    print(json.dumps([status, int(os.read(read, 99) or 0)]), flush=True)
-    os.close(read)
-"""
-NEVER = 10**9
 ALREADY = 2  # done, and killed before it could say so: the result is there already
 
 
 @pytest.fixture(scope="module")
 def struck(trained, images):
     """`struck(folder, at)`: a command that is killed at that call; its exit code and the calls it made."""
-    words = [sys.executable, "-c", STRUCK]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    with subprocess.Popen(words, env=os.environ | {"OMP_NUM_THREADS": "1"}, **pipes) as process:
+    with striking(["runs/predictions", "oltr/files.py"]) as strike:
 
-        def strike(folder: Path, at: int = NEVER) -> tuple[int, int]:
-            told = [
-                "predict",
-                trained["plain"],
-                images,
-                "--out",
-                folder / "p.csv",
-                "--sort",
-                folder / "sorted",
-            ]
-            process.stdin.write(json.dumps([at, list(map(str, told))]) + "\n")
-            process.stdin.flush()
-            return tuple(json.loads(process.stdout.readline()))
+        def struck(folder: Path, at: int = NEVER) -> tuple[int, int]:
+            to = ["--out", folder / "p.csv", "--sort", folder / "sorted"]
+            return strike([str(word) for word in ("predict", trained["plain"], images, *to)], at)
 
-        yield strike
-        process.stdin.close()
+        yield struck
 
 
 def everything(folder: Path) -> dict[str, bytes]:

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from oltr import Recognizer
-from oltr.runs import trained_run
+from oltr.runs import run_model
 
 CHANGES = [
     "path", "before", "after", "likeliest_before", "likeliest_after", "probability_before",
@@ -35,8 +35,8 @@ def predictions(oltr, trained, images, tmp_path) -> Path:
 @pytest.fixture
 def changed_run(monkeypatch):
     """Runs are in another state than a moment ago."""
-    real = trained_run.model_version
-    monkeypatch.setattr(trained_run, "model_version", lambda run: real(run).split(".")[0] + ".1")
+    real = run_model.model_version
+    monkeypatch.setattr(run_model, "model_version", lambda run: real(run).split(".")[0] + ".1")
 
 
 def test_the_run_as_it_was_has_nothing_to_judge(oltr, trained, predictions):

@@ -12,6 +12,7 @@ from oltr.export.graph import to_onnx
 from oltr.nn.classifier import CosineClassifier
 from oltr.nn.cosine_head import CosineHead
 from oltr.nn.expert_head import ExpertHead
+from oltr.nn.extended_head import AddedRows, ExtendedHead
 from oltr.nn.generated_head import GeneratedHead
 from oltr.nn.heads import LinearHead, MetaEmbeddingHead
 from oltr.nn.meta_embedding import MetaEmbedding
@@ -46,6 +47,10 @@ def heads() -> dict[str, nn.Module]:
         made[name].start_from(means)
     for name in ("memory", "raw"):
         made[name].meta.memory.start_from(means)
+    weight, bias, centroids = torch.randn(2, D), torch.randn(2), torch.randn(2, D)
+    rows = AddedRows(torch.tensor([3, 0]), weight, bias, torch.randn(D), centroids)
+    for name in ("linear", "memory"):
+        made[f"{name} extended"] = ExtendedHead(made[name], rows)
     return {name: head.eval() for name, head in made.items()}
 
 

@@ -116,7 +116,7 @@ def test_methods_that_learn_by_steps(source, tmp_path, method):
     config = frozen(method, epochs=(1, 1))
     trained = run(source, tmp_path / method, config)
     before = configure_backbone(config)
-    after = trained.network.backbone.net.state_dict()
+    after = trained.network.backbone.net.cpu().state_dict()
     assert all(torch.equal(after[name], value) for name, value in before.items())  # frozen, statistics too
     assert len(trained.outputs["test"]) == 6
 
@@ -132,7 +132,7 @@ def test_fine_tuning_then_a_head_on_the_tuned_features(source, tmp_path):
         "photos-finetuned", "logit-adjusted", image_size=64, epochs=(1, 1), changes=["stage1.batch_size=6"]
     )
     trained = run(source, tmp_path / "a", config)
-    before, after = configure_backbone(config), trained.network.backbone.net.state_dict()
+    before, after = configure_backbone(config), trained.network.backbone.net.cpu().state_dict()
     assert not torch.equal(after["conv_stem.weight"], before["conv_stem.weight"])
     assert torch.equal(after["bn1.running_mean"], before["bn1.running_mean"])  # statistics are kept
     rows = (tmp_path / "a" / "metrics.csv").read_text().splitlines()
@@ -149,7 +149,7 @@ def test_only_the_last_layer_is_tuned(source, tmp_path):
         changes=["stage1.batch_size=6"],
     )
     trained = run(source, tmp_path / "a", config)
-    before, after = configure_backbone(config), trained.network.backbone.net.state_dict()
+    before, after = configure_backbone(config), trained.network.backbone.net.cpu().state_dict()
     changed = {
         name.rpartition(".")[0].split(".")[0] + "." + name.split(".")[1]
         for name in before

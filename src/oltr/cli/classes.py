@@ -47,6 +47,7 @@ def add_class(
             opened = TrainedRun(part)
             result = added(opened, name, [Path(path) for path in named.paths], more=more)
             part.replace(out)
+            opened = TrainedRun(out)
         finally:
             shutil.rmtree(part, ignore_errors=True)
     if as_json:
@@ -107,6 +108,7 @@ def history(run: Run, as_json: Json = False) -> None:
         print_json(
             [
                 {
+                    **each.details,
                     "action": each.id,
                     "time": each.time,
                     "kind": each.kind,
@@ -114,7 +116,6 @@ def history(run: Run, as_json: Json = False) -> None:
                     "text": text,
                     "undone_by": each.undone_by,
                     "images": [image.path for image in each.images],
-                    **each.details,
                 }
                 for each, text in entries
             ]

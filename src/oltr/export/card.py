@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from oltr.runs.trained_run import TrainedRun
 
 MOST_NAMED = 200  # classes in the list
+_NAMED = {"many": "many", "medium": "a medium number of", "few": "few"}
 
 LIMITS = """\
 - Every image is named after one of the classes below; whether it is one of them at all is what `unknown`
@@ -28,7 +29,7 @@ LIMITS = """\
 def card_text(run: TrainedRun, file: str, checksum: str, parity: Parity) -> str:
     """The card as Markdown."""
     about, facts = METHODS[run.method].info, run.facts
-    groups = {name: [c for c in run.classes if c["shots"] == name] for name in ("many", "medium", "few")}
+    groups = {name: run.counts[run.groups == name].tolist() for name in ("many", "medium", "few")}
     images = facts["data"].get("images") or {}
     report = _report(run)
     parts = [
@@ -54,8 +55,8 @@ def card_text(run: TrainedRun, file: str, checksum: str, parity: Parity) -> str:
                 "Fingerprint of the data": f"`{facts['data']['fingerprint']}`",
                 "Training": f"{facts['train_seconds']:.0f} s on {facts.get('hardware', 'unknown hardware')}",
                 **{
-                    f"Classes with {name} training images": f"{len(those)}{_span(those)}"
-                    for name, those in groups.items()
+                    f"Classes with {_NAMED[name]} training images": f"{len(counts)}{_span(counts)}"
+                    for name, counts in groups.items()
                 },
             }
         ),
@@ -84,8 +85,7 @@ def _weights(run: TrainedRun) -> str:
     return f"{name}, licence {licences.get(name, 'unknown: ask where they came from')}"
 
 
-def _span(classes: list[dict[str, int]]) -> str:
-    counts = [each["train_count"] for each in classes]
+def _span(counts: list[int]) -> str:
     return f" ({min(counts)} to {max(counts)} images each)" if counts else ""
 
 
@@ -119,8 +119,8 @@ def _value(numbers: Closed | Open, name: str) -> str:
 
 
 def _classes(run: TrainedRun) -> str:
-    named = run.classes[:MOST_NAMED]
-    rows = [f"| {_cell(each['name'])} | {each['train_count']:,} | {each['shots']} |" for each in named]
+    named = list(zip(run.class_names, run.counts, run.groups, strict=True))[:MOST_NAMED]
+    rows = [f"| {_cell(name)} | {number:,} | {group} |" for name, number, group in named]
     more = len(run.classes) - len(named)
     rest = f"\n\nand {more:,} more, all in the file's metadata." if more else ""
     return "\n".join(["| class | training images | group |", "|---|---:|---|", *rows]) + rest

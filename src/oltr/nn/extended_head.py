@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from oltr.nn.heads import Head, Output
+from oltr.nn.memory import squared_distances
 
 SCALE = 16.0  # length of the features that added rows see: one decay then suits every network
 
@@ -41,7 +42,7 @@ class AddedRows(nn.Module):
             return kept, reachability
         added = F.linear(centred_unit(direct, self.centre), self.weight, self.bias)
         if reachability is not None:
-            nearest = torch.cdist(direct.float(), self.centroids).amin(dim=1)
+            nearest = squared_distances(direct.float(), self.centroids).amin(dim=1).sqrt()
             reachability = torch.minimum(reachability, nearest.to(reachability.dtype))
         return torch.cat([kept, added.to(kept.dtype)], dim=1), reachability
 

@@ -18,7 +18,7 @@ TAKEN = 0.0025  # share of validation images, right before, that one new class m
 TAU = 1.25  # weight of log frequencies, as in the method logit-adjusted
 # What is added to the new logit, for one image and per log of further ones: chosen on known classes that
 # played new ones, such that five of them together cost the others one point.
-MARGIN, GROWTH = 0.25, 0.15
+MARGIN, GROWTH = 0.35, 0.15
 STRENGTHS = torch.linspace(0, 2, 41)
 LOOKED_AT = 4096  # validation images that tell how the run's logits depend on class frequencies
 
@@ -38,16 +38,20 @@ def class_row(run: TrainedRun, name: str, features: Tensor) -> tuple[Tensor, Ten
     everything = torch.cat([rest.features, own.features, features])
     with torch.inference_mode():
         logits = run.network.head(everything.to(run.device)).logits.cpu()[:, others].clone()
+    # Beside logits that are too sure of themselves a new row could not be heard.
+    scale = max(run.temperature or 1.0, 1.0)
+    logits = logits / scale
     units = centred_unit(everything, run.exemplars.centre)
     weight, bias = fit_rows(
         units,
-        logits + prior_strength(run, others, frequencies) * frequencies,
+        logits + prior_strength(run, others, frequencies, scale) * frequencies,
         torch.cat([rest.labels, torch.full((len(everything) - len(rest.labels),), len(others))]),
         torch.cat([rest.weights, own.weights, torch.ones(len(features))]),
         torch.tensor([TAU * math.log(images / usual) - MARGIN - GROWTH * math.log(images)]),
         within_classes(units[: len(rest.labels)], rest.labels),
     )
-    return weight[0], bias[0] - excess(run, others, weight[0], bias[0])
+    weight, bias = scale * weight[0], scale * bias[0]
+    return weight, bias - excess(run, others, weight, bias)
 
 
 def excess(run: TrainedRun, others: list[int], weight: Tensor, bias: Tensor) -> Tensor:
@@ -66,7 +70,8 @@ def excess(run: TrainedRun, others: list[int], weight: Tensor, bias: Tensor) -> 
     leads = (new - best)[right].sort(descending=True).values
     if not len(leads):
         return torch.zeros(())
-    place = min(TAKEN * int(rows.sum()), len(leads) - 1.0)
+    # At least one: a single odd image must not decide.
+    place = min(max(TAKEN * int(rows.sum()), 1.0), len(leads) - 1.0)
     before, after = leads[math.floor(place)], leads[math.ceil(place)]
     return (before + (place - math.floor(place)) * (after - before)).clamp(min=0)
 
@@ -80,8 +85,8 @@ def within_classes(units: Tensor, labels: Tensor) -> Tensor:
     return (units - means[labels])[counts[labels] > 1]
 
 
-def prior_strength(run: TrainedRun, others: list[int], frequencies: Tensor) -> float:
-    """How much the run's logits lack of log frequencies: t that makes softmax(z + t log n) likeliest.
+def prior_strength(run: TrainedRun, others: list[int], frequencies: Tensor, scale: float = 1.0) -> float:
+    """How much the run's logits z lack of log frequencies: t that makes softmax(z/scale + t log n) likeliest.
 
     Plain training gives logits that hold the class frequencies (t = 0), balanced training or logit
     adjustment such that do not (about 1). Seen on validation images; without any, 1.
@@ -95,7 +100,7 @@ def prior_strength(run: TrainedRun, others: list[int], frequencies: Tensor) -> f
     rows = (labels != OPEN).nonzero()[:, 0][:LOOKED_AT]
     if not len(rows):
         return 1.0
-    labels, logits = labels[rows], val.logits[rows][:, others].double()
+    labels, logits = labels[rows], val.logits[rows][:, others].double() / scale
     weights = frequencies.exp()[labels] / torch.bincount(labels, minlength=len(others))[labels]
     losses = [
         float(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -134,7 +135,7 @@ def fold(trained: Sequence[str], actions: Sequence[Action]) -> ClassChanges:
 def extended(network: Network, rows: AddedRows) -> Network:
     """The trained network with the classes known now; its weights are shared."""
     device = next(network.parameters()).device
-    head = ExtendedHead(network.head, rows.to(device))
+    head = ExtendedHead(network.head, copy.deepcopy(rows).to(device))
     return Network(network.backbone, network.direct_feature, head, network.attention).eval()
 
 

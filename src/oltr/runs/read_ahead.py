@@ -14,7 +14,8 @@ import torch
 
 AT_A_TIME = 128  # images decoded and judged together: a million files cost no more memory than a few of these
 AHEAD = 2  # batches that are decoded beside the one that is judged
-THREADS = min(16, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+THREADS = min(16, CORES if CORES <= 4 else CORES - 2)  # who feeds a GPU needs a core too
 
 Chunks = Sequence[tuple[int, int]]  # first image and the one after the last
 
