@@ -6,8 +6,9 @@ RUNs are frozen-feature runs of Flowers-102 made long-tailed, one for each split
 such). Two forms. `open`: 500 of the open images, as if the run had rejected all of them. `rejected`: what the
 run rejects of all open and known test images, at most 500 of the open ones; a name is right if it is the true
 class, known or not. A simulated person names the middle of each cluster, then single images (`naming.py`).
-Cut and metric come from training and validation images of known classes; the other settings were chosen on
-known classes that played unknown.
+Cut and metric come from known images alone: validation images and all training outputs where the run keeps
+them (results/discover.json), else its exemplars (results/discover-exemplars.json: the same runs without
+outputs/train.safetensors). docs/open-world.md tells which settings were chosen on what.
 """
 
 from __future__ import annotations
