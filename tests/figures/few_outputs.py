@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from oltr.config import RunConfig
 from oltr.errors import UserError
 from oltr.openset import RejectionRule, Score
+from oltr.runs.class_changes import fold
 from oltr.runs.outputs import Outputs
 from oltr.runs.trained_run import TrainedRun
 from oltr.training.run_folder import RunFolder
@@ -54,6 +55,7 @@ class MadeUpRun(TrainedRun):
         self.config = RunConfig(method=method)
         self.counts = np.array(counts)
         self.class_names = [f"class {number}" for number in range(len(counts))]
+        self.changes = fold(self.class_names, [])
         self.rule = RejectionRule("softmax", rule) if isinstance(rule, float) else rule
         self.given = dict(outputs)
         self.other_data, self._fitted, self._scored = None, {}, {}

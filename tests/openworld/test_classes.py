@@ -99,6 +99,24 @@ def test_the_threshold_keeps_its_rate_on_known_images(run, strangers):
     assert run.rule.unknown_rate == run.as_trained.rule.unknown_rate
 
 
+def test_a_rule_kept_with_other_classes_is_settled_again(run, strangers):
+    wanted = run.other_rule(unknown_rate=0.2)
+    add_class(run, "lynx", next(iter(strangers.values()))[:8])
+    run.keep_rule(run.other_rule(unknown_rate=0.2))
+    kept = run.rule
+    assert TrainedRun(run.path).rule == kept
+    undo(run)
+    assert TrainedRun(run.path).rule == wanted
+
+
+def test_another_rule_of_one_object_is_settled_again(folder, strangers):
+    recognizer = Recognizer.load(folder, unknown_rate=0.2, verbose=False)
+    recognizer.add_class("lynx", next(iter(strangers.values()))[:8])
+    assert recognizer.threshold_ == TrainedRun(folder).other_rule(unknown_rate=0.2).threshold
+    fixed = Recognizer.load(folder, threshold=0.3, verbose=False).remove_class("red")
+    assert fixed.threshold_ == 0.3
+
+
 def test_more_images_of_a_class(run, strangers, photo_folder):
     files = next(iter(strangers.values()))
     add_class(run, "lynx", files[:1])

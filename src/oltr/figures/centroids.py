@@ -192,7 +192,8 @@ def _legend(plane: CentroidPlane) -> list[Line2D]:
 
 
 def of_run(run: TrainedRun) -> CentroidPlane | None:
-    """From the run's weights and outputs; None without a memory."""
+    """From the run's weights and outputs, with the classes of its training; None without a memory."""
+    run = run.as_trained
     memory = find_centroids(run.folder.load_weights(run.folder.model))
     if memory is None:
         return None

@@ -85,9 +85,14 @@ def saved_rule(run: TrainedRun) -> RejectionRule:
     if saved.get("threshold") is None:
         return wished_rule(run)
     rule = RejectionRule(**{key: saved[key] for key in _KEPT if key in saved})
-    if run.changes and rule.unknown_rate is not None and "val" in run.outputs:
-        return choose_rule(run, rule.score, None, rule.unknown_rate)
-    return rule
+    return rule if saved.get("classes", 0) == run.changes.version else settled_again(run, rule)
+
+
+def settled_again(run: TrainedRun, rule: RejectionRule) -> RejectionRule:
+    """The rule with the threshold that meets its rate for the classes known now; a given threshold stays."""
+    if rule.unknown_rate is None or "val" not in run.outputs:
+        return rule
+    return choose_rule(run, rule.score, None, rule.unknown_rate)
 
 
 def other_rule(

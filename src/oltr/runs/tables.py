@@ -218,7 +218,7 @@ def _open_rule(report: Report) -> str:
 
 def _other_notes(reports: Mapping[str, Report]) -> list[str]:
     """Why rows may not compare, and where published rows come from."""
-    notes = []
+    notes = [f"{name}: {note}." for name, each in reports.items() if (note := each.data.get("note"))]
     counts = [{entry["name"]: entry["train_count"] for entry in r["per_class"]} for r in reports.values()]
     if any(set(each) != set(counts[0]) for each in counts):
         notes.append("Caution: these runs do not have the same classes, so their numbers do not compare.")

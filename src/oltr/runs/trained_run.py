@@ -27,7 +27,7 @@ from oltr.runs.outputs import Outputs, Scored, scored_by
 from oltr.runs.own_data import as_many_images, as_own, check_classes, own_manifest
 from oltr.runs.predict import predict
 from oltr.runs.report import Report
-from oltr.runs.rule import as_values, other_rule, saved_rule, wished_rule
+from oltr.runs.rule import as_values, other_rule, saved_rule, settled_again, wished_rule
 from oltr.runs.run_model import RunModel
 from oltr.runs.split_outputs import OtherOutputs, OwnOutputs, outputs_on
 from oltr.runs.stale_report import unmeasured
@@ -184,7 +184,7 @@ class TrainedRun(RunModel):
     @cached_property
     def rule(self) -> RejectionRule:
         """By what images are called unknown, wherever this run is asked."""
-        return self.given_rule or saved_rule(self)
+        return saved_rule(self) if self.given_rule is None else settled_again(self, self.given_rule)
 
     @cached_property
     def temperature(self) -> float | None:
@@ -203,7 +203,8 @@ class TrainedRun(RunModel):
         if "test" in self.outputs:  # first: a score that cannot be computed leaves the run as it was
             self.under(rule).measure().save(self.folder.report)
         self.rule = rule
-        self.facts = self.facts | {"decision": as_values(rule), "temperature": self.temperature}
+        decision = as_values(rule) | ({"classes": self.changes.version} if self.changes else {})
+        self.facts = self.facts | {"decision": decision, "temperature": self.temperature}
         for part in ("decisions", "report"):
             self.__dict__.pop(part, None)
         self.folder.write(self.facts)

@@ -83,7 +83,8 @@ def _candidates(run: TrainedRun, outputs: Outputs) -> list[Candidate]:
 
 
 def _nearest(run: TrainedRun, direct: Tensor) -> Nearest:
-    """The classes next to an image's direct feature (D), with a training image of each."""
+    """The trained classes next to an image's direct feature (D), with a training image of each."""
+    run = run.as_trained
     found = _nearest_centres(run, direct)
     examples = part(lambda: _examples(run, found.classes))
     return Nearest(found, [run.class_names[number] for number in found.classes], examples)
