@@ -27,6 +27,13 @@ COLUMNS = [
 ]  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def trained(trained, tmp_path_factory) -> dict[str, Path]:
+    """Copies of the shared runs: --nearest and fitted scores keep outputs of the training images in them."""
+    folder = tmp_path_factory.mktemp("copies")
+    return {name: Path(shutil.copytree(run, folder / name)) for name, run in trained.items()}
+
+
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
