@@ -20,11 +20,12 @@ import torch
 from record import record
 from torch import Tensor
 
+from oltr.methods.logit_adjusted import Settings
 from oltr.metrics.accuracy import mean, per_class_accuracy
 from oltr.metrics.detection import auroc
 from oltr.nn.extended_head import centred_unit
 from oltr.nn.fit_linear import fit_linear
-from oltr.openworld.class_row import TAU, class_row
+from oltr.openworld.class_row import class_row
 from oltr.runs.class_changes import AddedClass, ClassChanges
 from oltr.runs.outputs import Outputs
 from oltr.runs.trained_run import TrainedRun
@@ -90,7 +91,7 @@ def refitted(run: TrainedRun, features: dict[str, Tensor]) -> tuple[Tensor, Tens
     joined = torch.cat(labels)
     counts = torch.bincount(joined, minlength=old + len(features)).float()
     units = centred_unit(torch.cat(parts), run.exemplars.centre)
-    weight, bias, _ = fit_linear(units, joined, TAU * (counts / counts.sum()).log())
+    weight, bias, _ = fit_linear(units, joined, Settings.tau * (counts / counts.sum()).log())
     return weight, bias
 
 

@@ -8,7 +8,7 @@ import shutil
 
 import pytest
 
-from oltr.cli import data
+from oltr.cli import curate
 from oltr.data.curate import CURATORS
 from tests.helpers.pictures import class_folders
 
@@ -28,7 +28,7 @@ def lists(folder, **splits):
 
 
 def test_the_help_names_every_benchmark():
-    told = re.search(r"name: (.*?)\n +out:", data.curate.__doc__, re.DOTALL)[1]
+    told = re.search(r"name: (.*?)\n +out:", curate.curate.__doc__, re.DOTALL)[1]
     assert set(re.findall(r"[a-z0-9-]+[0-9a-z]", told.replace(" or ", " "))) == set(CURATORS)
 
 

@@ -18,6 +18,7 @@ import yaml
 from oltr import Recognizer
 from oltr.data.pack import open_pack
 from oltr.runs.outputs import Outputs
+from oltr.runs.parents import fit_rollup
 from oltr.runs.predictions import judge
 from tests.helpers.gpu import ACROSS_BATCHES
 
@@ -270,3 +271,22 @@ def test_images_at_a_time_follow_their_size(trained):
     data = run.config.data
     object.__setattr__(data, "stored_size", 2048)
     assert judge.images_at_a_time(run) == 2
+
+
+def test_a_parent_answers_where_the_class_is_unsure(oltr, trained, images, tmp_path):
+    names = Recognizer.load(trained["plain"], verbose=False).classes_
+    rows = "".join(f"{name},{'first' if place < 3 else 'second'}\n" for place, name in enumerate(names))
+    (tmp_path / "parents.csv").write_text(f"label,parent\n{rows}", encoding="utf-8")
+    asked = ["--parents", tmp_path / "parents.csv", "--precision", 0.3]
+    done(oltr("predict", trained["plain"], images, *asked, "--only", ",".join(names[:4])))
+    table = read("predictions.csv")
+    run = Recognizer.load(trained["plain"], verbose=False).run_
+    rollup = fit_rollup(run, tmp_path / "parents.csv", 0.3)
+    whole = run.predict(images, only=names[:4], parents=tmp_path / "parents.csv", precision=0.3)
+    assert table["answer"].tolist() == whole["answer"].tolist()
+    for row in table.to_dict("records"):
+        sure = float(row["calibrated_probability"]) >= rollup.thresholds[0] and row["unknown"] == "False"
+        assert (row["answer_level"] == "class") == sure
+        assert row["answer"] == (row["label"] if sure else row["answer"])
+        assert row["answer"] in {*names[:4], "first", "second", "unknown"}
+    oltr("predict", trained["plain"], images, "--precision", 0.9).refused("without --parents")

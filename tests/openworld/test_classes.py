@@ -11,6 +11,7 @@ import torch
 from PIL import Image
 
 from oltr import Recognizer, UserError
+from oltr.data.sources import read_source
 from oltr.openworld.add_class import add_class
 from oltr.openworld.change_classes import remove_class, rename_class, undo
 from oltr.openworld.class_row import prior_strength
@@ -206,8 +207,6 @@ def test_a_class_named_as_its_open_images_are_is_measured_on_them_after_retraini
     name, files = next(iter(strangers.items()))
     add_class(run, name, files[:3])
     assert name in (run.measure().note or "")
-    from oltr.data.sources import read_source
-
     manifest = read_source(collected_manifest(run))
     assert (manifest.rows("test")["label"] == name).sum() == len(files) - 3  # not those in train
     assert name not in set(manifest.rows("open")["label"])
@@ -260,8 +259,6 @@ def test_everything_collected_is_a_manifest(run, strangers, photo_folder):
     add_class(run, "lynx", files[:3])
     rename_class(run, run.class_names[0], "first")
     remove_class(run, run.class_names[1])
-    from oltr.data.sources import read_source
-
     manifest = read_source(collected_manifest(run))
     assert set(manifest.classes) == set(run.class_names)
     assert dict(zip(manifest.classes, manifest.train_counts().tolist(), strict=True)) == dict(

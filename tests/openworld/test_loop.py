@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import torch
 
+from oltr.methods.logit_adjusted import Settings
 from oltr.nn.fit_linear import fit_linear
 from oltr.openworld.loop import Material, simulate
-from oltr.openworld.refit import DECAY, ITERATIONS, LENGTH, TAU, refit
+from oltr.openworld.refit import LENGTH, refit
 from oltr.openworld.strategies import STRATEGIES, everything
 from oltr.openworld.stream import make_stream
 from tests.helpers.blobs import blobs
@@ -69,8 +70,10 @@ def test_labelling_everything_is_a_plain_refit(material, stream, results):
     )
     counts = torch.from_numpy(np.bincount(numbers)).float()
     scaled = torch.from_numpy(features * LENGTH / np.sqrt((features**2).sum(axis=1).mean()))
-    prior = TAU * (counts / counts.sum()).log()
-    weight, bias, _ = fit_linear(scaled, torch.from_numpy(numbers), prior, decay=DECAY, iterations=ITERATIONS)
+    prior = Settings.tau * (counts / counts.sum()).log()
+    weight, bias, _ = fit_linear(
+        scaled, torch.from_numpy(numbers), prior, decay=Settings.decay, iterations=Settings.iterations
+    )
     seen = stream.held_out & (stream.first_week[material.pool_labels] < WEEKS)
     given = torch.from_numpy(material.pool[seen] * LENGTH / np.sqrt((features**2).sum(axis=1).mean()))
     right = classes[(given @ weight.T + bias).argmax(dim=1).numpy()] == material.pool_labels[seen]

@@ -21,7 +21,7 @@ def predict(
     only: Only = None,
     nearest: int = 0,
     parents: Annotated[Path | None, tyro.conf.arg(metavar="TABLE")] = None,
-    precision: float = 0.95,
+    precision: float | None = None,
     sequence: Annotated[str | None, tyro.conf.arg(metavar="COLUMN")] = None,
     burst: Annotated[float | None, tyro.conf.arg(metavar="SECONDS")] = None,
     sort: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None,
@@ -43,7 +43,7 @@ def predict(
         nearest: also name so many training images that look most like it
         parents: CSV with columns label and parent (genus, family): where the class is unsure and its parent
             is not, the answer is the parent, in columns `answer`, `answer_level`, `answer_probability`
-        precision: share of answers that must be right at each level, on validation images
+        precision: share of answers that must be right at each level, on validation images; 0.95 unless given
         sequence: judge images together that have the same value in this column of the table that names them
         burst: judge photos of one folder together that are at most so many seconds apart, by their EXIF times
         sort: copy the images into folders named after their classes, and unknown/
@@ -52,6 +52,7 @@ def predict(
         source: where the images that the run was trained on are now, if they have moved (for --nearest)
     """
     from oltr.runs.named_images import named_images
+    from oltr.runs.parents import PRECISION
     from oltr.runs.predictions.predict_to import Wish, predict_to
     from oltr.runs.trained_run import TrainedRun
     from oltr.wording import count
@@ -60,8 +61,11 @@ def predict(
         raise UserError("--root was given without a --source.", try_this="--source SOURCE --root DIR")
     if nearest < 0:
         raise UserError(f"--nearest {nearest} is negative.", try_this="--nearest 3")
+    if precision is not None and parents is None:
+        raise UserError("--precision was given without --parents.", try_this="--parents TABLE")
     opened = TrainedRun(run, source, root)
-    wish = Wish(format, only, nearest, sequence, burst, sort, link, overwrite, parents, precision)
+    keeps = PRECISION if precision is None else precision
+    wish = Wish(format, only, nearest, sequence, burst, sort, link, overwrite, parents, keeps)
     summary = predict_to(opened, named_images(images), out, wish)
     if as_json:
         print_json(summary.to_dict())

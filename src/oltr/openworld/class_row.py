@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
+from oltr.methods.logit_adjusted import Settings
 from oltr.nn.extended_head import centred_unit
 from oltr.nn.fit_rows import fit_rows
+from oltr.openset.moments import class_means
 from oltr.openworld.known_images import known_images
 from oltr.runs.outputs import OPEN
 from oltr.runs.trained_run import TrainedRun
 
 TAKEN = 0.0025  # share of validation images, right before, that one new class may take
-TAU = 1.25  # weight of log frequencies, as in the method logit-adjusted
 # What is added to the new logit, for one image and per log of further ones: chosen on known classes that
 # played new ones, such that five of them together cost the others one point.
 MARGIN, GROWTH = 0.35, 0.15
@@ -47,7 +48,7 @@ def class_row(run: TrainedRun, name: str, features: Tensor) -> tuple[Tensor, Ten
         logits + prior_strength(run, others, frequencies, scale) * frequencies,
         torch.cat([rest.labels, torch.full((len(everything) - len(rest.labels),), len(others))]),
         torch.cat([rest.weights, own.weights, torch.ones(len(features))]),
-        torch.tensor([TAU * math.log(images / usual) - MARGIN - GROWTH * math.log(images)]),
+        torch.tensor([Settings.tau * math.log(images / usual) - MARGIN - GROWTH * math.log(images)]),
         within_classes(units[: len(rest.labels)], rest.labels),
     )
     weight, bias = scale * weight[0], scale * bias[0]
@@ -78,11 +79,8 @@ def excess(run: TrainedRun, others: list[int], weight: Tensor, bias: Tensor) -> 
 
 def within_classes(units: Tensor, labels: Tensor) -> Tensor:
     """What the images of classes with at least two differ from their means by: N×D, N → R×D."""
-    counts = torch.bincount(labels)
-    means = (
-        torch.zeros(len(counts), units.shape[1]).index_add_(0, labels, units) / counts.clamp(min=1)[:, None]
-    )
-    return (units - means[labels])[counts[labels] > 1]
+    means, counts = class_means(units, labels, int(labels.max()) + 1)
+    return (units - means[labels].float())[counts[labels] > 1]
 
 
 def prior_strength(run: TrainedRun, others: list[int], frequencies: Tensor, scale: float = 1.0) -> float:
@@ -102,11 +100,6 @@ def prior_strength(run: TrainedRun, others: list[int], frequencies: Tensor, scal
         return 1.0
     labels, logits = labels[rows], val.logits[rows][:, others].double() / scale
     weights = frequencies.exp()[labels] / torch.bincount(labels, minlength=len(others))[labels]
-    losses = [
-        float(
-            weights.double()
-            @ torch.nn.functional.cross_entropy(logits + t * frequencies, labels, reduction="none")
-        )
-        for t in STRENGTHS
-    ]
-    return float(STRENGTHS[int(np.argmin(losses))])
+    shifted = (logits + t * frequencies for t in STRENGTHS)
+    losses = [weights.double() @ F.cross_entropy(each, labels, reduction="none") for each in shifted]
+    return float(STRENGTHS[torch.stack(losses).argmin()])

@@ -8,12 +8,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from oltr.methods.logit_adjusted import Settings
 from oltr.nn.fit_linear import fit_linear
 from oltr.openset import SCORES, Score
 from oltr.openset.threshold import choose_threshold
 
 LENGTH = 18.7  # of a feature, root mean square: what the decay was chosen for
-TAU, DECAY, ITERATIONS = 1.25, 2.5e-3, 60  # as the method logit-adjusted has them
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +57,10 @@ def refit(
     classes, numbers, counts = np.unique(labels, return_inverse=True, return_counts=True)
     given, wanted = _tensor(features), torch.from_numpy(numbers)
     scale = LENGTH / float(given.square().sum(dim=1).mean().sqrt())
-    prior = TAU * torch.from_numpy(counts / counts.sum()).float().log()
-    weight, bias, _ = fit_linear(scale * given, wanted, prior, decay=DECAY, iterations=ITERATIONS)
+    prior = Settings.tau * torch.from_numpy(counts / counts.sum()).float().log()
+    weight, bias, _ = fit_linear(
+        scale * given, wanted, prior, decay=Settings.decay, iterations=Settings.iterations
+    )
     head = Head(classes, scale * weight, bias, SCORES[score]())
     if head.score.needs_fit:
         head.score.fit(given, head.logits(features), wanted)

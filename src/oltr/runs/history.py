@@ -102,13 +102,6 @@ class History:
         """Those that hold: not undone, and no undoing themselves."""
         return holding(self.actions())
 
-    def last(self) -> int:
-        """The number of the last action, undone or not; 0 without any."""
-        if not self.path.is_file():
-            return 0
-        with self._open() as database:
-            return database.execute("SELECT coalesce(max(id), 0) FROM actions").fetchone()[0]
-
     def record(
         self,
         kind: Kind,
