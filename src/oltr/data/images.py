@@ -107,7 +107,8 @@ def _opened(content: bytes, path: str | Path, side: int, most_pixels: int) -> It
     except UnidentifiedImageError:
         raise UnreadableImage(path, "it is not an image, or of a kind that is not known") from None
     except Image.DecompressionBombError:
-        reason = f"it has more than {min(most_pixels, MOST_PIXELS) // 10**6} megapixels, the most that is read"
+        most = min(most_pixels, MOST_PIXELS) // 10**6
+        reason = f"it has more than {most} megapixels, the most that is read"
         raise UnreadableImage(path, reason, "a smaller copy of it") from None
     except MemoryError:
         raise UnreadableImage(path, "it does not fit in memory") from None
