@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -39,9 +38,9 @@ class State:
     """One run, many people: readers see `snapshot`, which is replaced whole; who changes something has the
     lock."""
 
-    def __init__(self, path: str | Path, limits: Limits):
+    def __init__(self, run: TrainedRun, limits: Limits):
         self.limits = limits
-        self.run = TrainedRun(path)  # for the thread that has the lock
+        self.run = run  # for the thread that has the lock
         check_writable(self.run.folder.history)
         trained = self.run.with_changes(fold(self.run.changes.trained, []))
         self.batcher = Batcher(trained, limits.waiting)

@@ -43,9 +43,9 @@ class Uploads:
         """The rows whose id is not among those given, oldest first."""
         known = set(without)
         return [
-            Upload(*facts, outputs=np.frombuffer(outputs, np.float32))
-            for *facts, outputs in self._rows("id, time, name, kept, bytes, model, outputs")
-            if facts[0] not in known
+            _upload(*row)
+            for row in self._rows("id, time, name, kept, bytes, model, outputs")
+            if row[0] not in known
         ]
 
     def ids(self) -> set[str]:
@@ -100,6 +100,10 @@ class Uploads:
             return
         with self.history.database() as database:
             yield from database.execute(f"SELECT {columns} FROM uploads ORDER BY time, rowid")
+
+
+def _upload(*row: Any) -> Upload:
+    return Upload(*row[:-1], outputs=np.frombuffer(row[-1], np.float32))  # type: ignore[misc]
 
 
 def now() -> str:
