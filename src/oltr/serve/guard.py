@@ -70,7 +70,7 @@ class Guard:
         return 401, {"error": "The token is missing or wrong.", "why": "", "try": hint}
 
     async def _limited(self, scope: Scope, receive: Receive, send: Send, most: int) -> None:
-        read, begun = 0, False
+        read, begun, refused = 0, False, False
 
         async def counted() -> Message:
             nonlocal read
@@ -81,7 +81,12 @@ class Guard:
             return message
 
         async def with_headers(message: Message) -> None:
-            nonlocal begun
+            nonlocal begun, refused
+            if read > most and not begun:  # whatever the parser made of it
+                begun = refused = True
+                await _answer(send, 413, _too_large(most))
+            if refused:
+                return
             if message["type"] == "http.response.start":
                 begun = True
                 there = {name for name, _ in message["headers"]}

@@ -55,7 +55,7 @@ class Intake:
 
     def keep(self, sent: Sequence[Sent]) -> tuple[list[str | Row], int]:
         """Keep images until they are deleted: the id of each, or its name and error; how many were there."""
-        ids = [content_digest(each.content) if each.content else "" for each in sent]
+        ids = [content_digest(each.content) if each.content else f"empty {i}" for i, each in enumerate(sent)]
         there = self.state.snapshot.images
         new = {number: each for number, each in zip(ids, sent, strict=True) if number not in there}
         pixels, problems = self._pixels(list(new.values()))
@@ -72,7 +72,7 @@ class Intake:
             good.append(Upload(number, now(), each.name, kept, len(each.content), self.state.weights, row))
         self._store(good, [new[upload.id].content for upload in good])
         found: list[str | Row] = [
-            {"name": each.name, "error": each.problem or failed[number]} if number in failed else number
+            {"name": each.name, "error": failed[number]} if number in failed else number
             for number, each in zip(ids, sent, strict=True)
         ]
         return found, len(ids) - len(good) - sum(not isinstance(each, str) for each in found)
