@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
 import resource
+import shutil
 import struct
 import zipfile
 import zlib
@@ -61,8 +63,6 @@ BAD = {
 @pytest.fixture(scope="module")
 def shared(plain_run, tmp_path_factory) -> Iterator[httpx.Client]:
     """One service for all of these: none of them changes anything."""
-    import shutil
-
     with serving(shutil.copytree(plain_run, tmp_path_factory.mktemp("bad") / "run")) as client:
         yield client
 
@@ -153,8 +153,6 @@ def peak(process: int) -> int:
 
 
 def test_the_peak_of_this_process_is_read_rightly():
-    import os
-
     assert abs(peak(os.getpid()) - resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024) < 50 * MEGABYTE
 
 

@@ -31,7 +31,9 @@ def assert_same(rows: list[dict[str, str]], answers: list[dict]) -> None:
     assert len(rows) == len(answers)
     for row, answer in zip(rows, answers, strict=True):
         assert answer["error"] == row["error"]
-        assert (answer["label"] or "") == row["label"] and (answer["second_label"] or "") == row["second_label"]
+        assert (answer["label"] or "") == row["label"] and (answer["second_label"] or "") == row[
+            "second_label"
+        ]
         assert {None: "", True: "True", False: "False"}[answer["unknown"]] == row["unknown"]
         for column, near in NUMBERS.items():
             given = row.get(column, "")
