@@ -8,11 +8,11 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-# For each line on standard input, forks `oltr serve WORDS`; tells its process and its address, or an empty one.
+# For each line on standard input, forks `oltr serve WORDS`; tells its process and address, or an empty one.
 FORKING = """
 import json, os, signal, sys
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them here
@@ -70,10 +70,8 @@ def serving_processes() -> Iterator[Serve]:
             try:
                 yield Served(number, address)
             finally:
-                try:
+                with suppress(ProcessLookupError):
                     os.kill(number, signal.SIGKILL)
-                except ProcessLookupError:
-                    pass
 
         yield serve
         process.stdin.close()

@@ -25,7 +25,6 @@ from oltr.serve.marks import marks_of
 from oltr.serve.snapshot import Snapshot
 from oltr.serve.uploads import Upload, Uploads
 
-
 SETTLED = 50_000_000  # nanoseconds after which a file that is written again has another time
 TRIES = 20  # of an action, where other processes change the run, too
 
@@ -98,7 +97,7 @@ class State:
         return True
 
     def acted(self, act: Callable[[], tuple[int, dict[str, Any]]]) -> Done:
-        """Do something to the run that depends on what others did; again where they did something meanwhile."""
+        """Do something that depends on what others did; again where they did something meanwhile."""
         with self.lock:
             number, facts = self._tried(act)
             before = self.snapshot
