@@ -90,7 +90,7 @@ class Recognizer(Teachable):
                 manifest = split_by_group(manifest, self.group_by)
             config = self._configure(manifest)
             console.notes(manifest.notes)
-            self._warn_of_forgetting(manifest)
+            self._warn_of_forgetting(manifest.classes)
             temporary = tempfile.TemporaryDirectory(prefix="oltr-") if self.run is None else None
             path = Path(self.run or ".") if temporary is None else Path(temporary.name) / "run"
             named = str(source) if isinstance(source, str | Path) else ""
@@ -265,15 +265,6 @@ class Recognizer(Teachable):
             seed=self.seed,
             changes=[f"{name}={as_yaml(value)}" for name, value in self._changes().items()],
         )
-
-    def _warn_of_forgetting(self, manifest: Manifest) -> None:
-        """Classes that were added are in its run's history, not in these data."""
-        added = [each.name for each in self.run_.changes.added] if hasattr(self, "run_") else []
-        if lost := [name for name in added if name not in manifest.classes]:
-            console.warn(
-                f"trained anew on these data, it forgets what was added: {first_few(lost)}; "
-                f"oltr train --from {self.run_.path} trains on the images collected too"
-            )
 
     def _choice(self, manifest: Manifest) -> Choice:
         if self._loaded and self.method is not None:
