@@ -90,6 +90,7 @@ class Recognizer(Teachable):
                 manifest = split_by_group(manifest, self.group_by)
             config = self._configure(manifest)
             console.notes(manifest.notes)
+            self._warn_of_forgetting(manifest.classes)
             temporary = tempfile.TemporaryDirectory(prefix="oltr-") if self.run is None else None
             path = Path(self.run or ".") if temporary is None else Path(temporary.name) / "run"
             named = str(source) if isinstance(source, str | Path) else ""

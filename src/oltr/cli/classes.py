@@ -66,7 +66,7 @@ def add_class(
 
 
 def remove_class(run: Run, name: Name, as_json: Json = False) -> None:
-    """Let a run forget a class; its images will be other classes or unknown."""
+    """Let a run forget a class: its images are unknown ones now, and `oltr evaluate` counts them so."""
     from oltr.openworld.change_classes import remove_class as removed
     from oltr.runs.trained_run import TrainedRun
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from oltr.openworld.class_row import class_row
 from oltr.registry import unknown_name
 from oltr.runs.given_images import Given, decoded, each_image
 from oltr.runs.history import CollectedImage
+from oltr.runs.learned_images import content_digest
 from oltr.runs.predict import as_images
 from oltr.runs.split_outputs import compute_outputs
 from oltr.runs.stale_report import note_changes
@@ -130,11 +130,6 @@ def _content(image: Path | Image.Image | np.ndarray) -> bytes:
     with io.BytesIO() as file:
         (picture if picture.mode in ("L", "RGB", "RGBA") else picture.convert("RGB")).save(file, "PNG")
         return file.getvalue()
-
-
-def content_digest(content: bytes) -> str:
-    """By which a copy of an image is named."""
-    return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
 def _known_contents(run: TrainedRun, name: str) -> frozenset[str]:

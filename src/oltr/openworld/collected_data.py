@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from oltr.data.images import read_bytes
 from oltr.data.manifest import Manifest
 from oltr.errors import UserError
-from oltr.openworld.add_class import content_digest
+from oltr.runs.current_splits import LEFT_OUT
 from oltr.runs.trained_run import TrainedRun
 
 
@@ -29,16 +28,8 @@ def collected_manifest(run: TrainedRun) -> Path:
     ]
     if missing := [row["path"] for row in files if not Path(row["path"]).is_file()]:
         raise UserError(f"{missing[0]} is missing.", "A class was added from this image.")
-    table = _with_named_strangers(own, run.class_names, {Path(row["path"]).stem for row in files})
+    table = own.table[own.table["split"] != LEFT_OUT]
     table = pd.concat([table, pd.DataFrame(files, columns=["path", "label", "split"])], ignore_index=True)
     place = run.folder.collected / f"manifest-{run.changes.version}.csv"
     Manifest.build(table.fillna(""), own.root).write(place)
     return place
-
-
-def _with_named_strangers(own: Manifest, known: list[str], collected: set[str]) -> pd.DataFrame:
-    """Open images of a class that has a name now are test images of it, but for those it was learned from."""
-    named = (own.table["split"] == "open") & own.table["label"].isin(known)
-    table = own.table.assign(split=own.table["split"].mask(named, "test"))
-    learned = [content_digest(read_bytes(own.root / path)) in collected for path in table["path"][named]]
-    return table.drop(index=table.index[named][learned])

@@ -79,12 +79,16 @@ def open_for(run: TrainedRun, manifest: Manifest, splits: Sequence[str]) -> dict
         return open_images(manifest, splits, data.frame, data.image_size, run.device, progress)
 
 
-def check_classes(run: TrainedRun, manifest: Manifest) -> None:
-    """Refuse data that the run cannot be measured on."""
+def check_tests(manifest: Manifest) -> None:
+    """Refuse data without test images."""
     if not manifest.sizes()["test"]:
         raise UserError("The source has no test images.", try_this="a source with a test split")
+
+
+def check_classes(run: TrainedRun, manifest: Manifest) -> None:
+    """Refuse data of other classes than the run knows, or was trained on."""
     labels = {*manifest.rows("test")["label"], *manifest.rows("val")["label"]}
-    if strangers := sorted(labels - set(run.class_names)):
+    if strangers := sorted(labels - {*run.class_names, *run.changes.trained}):
         raise UserError(
             f"{count(len(strangers), 'class')} of the source {'is' if len(strangers) == 1 else 'are'} "
             "not among the run's.",

@@ -104,7 +104,11 @@ class RunModel:
     @cached_property
     def added_rows(self) -> AddedRows:
         """What makes the trained network's outputs those of the classes known now."""
-        return self.changes.rows(self.centre())
+        counts = np.array([entry["train_count"] for entry in self.folder.classes()], dtype=np.int64)
+        memory = (
+            self.changes.memory(self.trained_network.head, counts) if self.folder.model.is_file() else None
+        )
+        return self.changes.rows(self.centre(), memory)
 
     @cached_property
     def model_version(self) -> str:
