@@ -19,7 +19,7 @@ from PIL import Image, ImageOps
 from oltr.console import console
 from oltr.data.images import read_bytes
 from oltr.errors import UserError
-from oltr.files import sync
+from oltr.files import sync, unwritable
 
 Picture: TypeAlias = Path | Image.Image | np.ndarray
 
@@ -47,7 +47,7 @@ def copied(folder: Path, images: Sequence[Picture], digests: Sequence[str]) -> I
     What is not put in its place vanishes at the end. A killed process may leave its `.part` folder, or copies
     that no action names: nothing looks at either.
     """
-    try:
+    with unwritable(folder):
         new = not folder.is_dir()
         folder.mkdir(exist_ok=True)
         if new:
@@ -57,12 +57,6 @@ def copied(folder: Path, images: Sequence[Picture], digests: Sequence[str]) -> I
             yield Copies(_stage(staged, images, digests), staged, folder)
         finally:
             shutil.rmtree(staged, ignore_errors=True)
-    except OSError as problem:
-        raise UserError(
-            f"The images could not be copied to {folder}: {problem.strerror or problem}.",
-            "The run's classes are as they were.",
-            "a disk with room, and a run folder that may be written",
-        ) from problem
 
 
 def _stage(staged: Path, images: Sequence[Picture], digests: Sequence[str]) -> list[str]:
