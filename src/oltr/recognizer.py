@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import shutil
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -20,7 +19,7 @@ from oltr.data.sources import read_source
 from oltr.errors import UserError
 from oltr.openworld.teachable import Teachable
 from oltr.registry import unknown_name
-from oltr.runs.copy_run import copy_run
+from oltr.runs.copy_run import copied_run
 from oltr.runs.given_images import Given
 from oltr.runs.measure_levels import measure_levels
 from oltr.runs.parents import PRECISION, fit_rollup
@@ -167,13 +166,9 @@ class Recognizer(Teachable):
         run, path = self._trained(), Path(path)
         if path.resolve() == run.path.resolve():
             return self
-        part = copy_run(run.path, path)
-        try:
+        with copied_run(run.path, path) as part:
             if TrainedRun(part).rule != run.rule:
                 TrainedRun(part).keep_rule(run.rule)
-            part.replace(path)  # an empty folder there gives way
-        finally:
-            shutil.rmtree(part, ignore_errors=True)
         return self
 
     def export(self, path: str | Path, check: Path | int = 100) -> Exported:

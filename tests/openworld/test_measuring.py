@@ -22,6 +22,7 @@ from oltr.runs.nearest_images import NearestImages
 from oltr.runs.train_run import train_run
 from oltr.runs.trained_run import TrainedRun
 from oltr.training.options import TrainOptions
+from oltr.training.run_folder import RunFolder
 from tests.helpers.tiny import tiny_config, tiny_pack
 
 PINK, CYAN = "pink", "cyan"
@@ -85,11 +86,11 @@ def test_a_class_learned_from_all_its_images_is_not_measured(run, strangers):
     assert len(run.outputs["open"]) == len(strangers[PINK])
 
 
-def test_images_given_with_more_are_no_test_images(run, photo_folder):
+def test_images_given_with_more_are_no_test_images(run, photo_folder, tmp_path):
     files = sorted((photo_folder / "test" / "red").iterdir())
     add_class(run, "red", files[:2], more=True)
     assert (run.outputs["test"].labels == run.class_names.index("red")).sum() == len(files) - 2
-    assert set(collected_manifest(run).read_text().splitlines()).isdisjoint(
+    assert set(collected_manifest(run, RunFolder(tmp_path / "next")).read_text().splitlines()).isdisjoint(
         f"test/red/{file.name},red,test" for file in files[:2]
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -34,7 +33,7 @@ def add_class(
         out: leave RUN as it is, and write the run with the new class to this folder
     """
     from oltr.openworld.add_class import add_class as added
-    from oltr.runs.copy_run import copy_run
+    from oltr.runs.copy_run import copied_run
     from oltr.runs.named_images import named_images
     from oltr.runs.trained_run import TrainedRun
     from oltr.wording import count
@@ -46,14 +45,9 @@ def add_class(
     if out is None:
         result = added(opened, name, [Path(path) for path in named.paths], more=more)
     else:
-        part = copy_run(opened.path, out, "--out")
-        try:
-            opened = TrainedRun(part)
-            result = added(opened, name, [Path(path) for path in named.paths], more=more)
-            part.replace(out)
-            opened = TrainedRun(out)
-        finally:
-            shutil.rmtree(part, ignore_errors=True)
+        with copied_run(opened.path, out, "--out") as part:
+            result = added(TrainedRun(part), name, [Path(path) for path in named.paths], more=more)
+        opened = TrainedRun(out)
     if as_json:
         print_json(
             {"class": result.name, "images": result.images, "action": result.action}
@@ -61,8 +55,8 @@ def add_class(
             | {"warnings": list(result.warnings)}
         )
         return
-    learned = f"{count(result.images, 'more image' if more else 'image')}"
-    print(f"{name!r} learned from {learned}; {count(len(opened.class_names), 'class')} known. {opened.rule}")
+    learned = f"{result.name!r} learned from {count(result.images, 'more image' if more else 'image')}"
+    print(f"{learned}; {count(len(opened.class_names), 'class')} known. {opened.rule}")
 
 
 def remove_class(run: Run, name: Name, as_json: Json = False) -> None:
@@ -83,11 +77,12 @@ def rename_class(
 ) -> None:
     """Give a class of a run another name."""
     from oltr.openworld.change_classes import rename_class as renamed
+    from oltr.openworld.class_names import as_kept
     from oltr.runs.trained_run import TrainedRun
 
     opened = TrainedRun(run)
-    action = renamed(opened, name, to)
-    _tell(opened, f"{name!r} is now {to.strip()!r}", {"class": to.strip(), "action": action}, as_json)
+    action, to = renamed(opened, name, to), as_kept(to)
+    _tell(opened, f"{name!r} is now {to!r}", {"class": to, "action": action}, as_json)
 
 
 def undo(run: Run, as_json: Json = False) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from oltr.errors import UserError
-from oltr.openworld.add_class import checked_new_name
-from oltr.registry import unknown_name
+from oltr.openworld.class_names import checked_new_name, known_class
 from oltr.runs.history import Action
 from oltr.runs.stale_report import note_changes
 from oltr.runs.trained_run import TrainedRun
@@ -12,7 +11,7 @@ from oltr.runs.trained_run import TrainedRun
 
 def remove_class(run: TrainedRun, name: str) -> int:
     """Let the run forget a class: its row is left out. The action's number."""
-    _check_known(run, name)
+    name = known_class(run, name)
     if len(run.class_names) <= 2:
         raise UserError(f"{name} is one of the run's last two classes.", "Recognition needs at least two.")
     return _recorded(run, run.history.record("remove", name, {}, after=run.changes.last))
@@ -20,8 +19,8 @@ def remove_class(run: TrainedRun, name: str) -> int:
 
 def rename_class(run: TrainedRun, name: str, to: str) -> int:
     """Give a class another name. The action's number."""
-    _check_known(run, name)
-    to = checked_new_name(run, to)
+    name = known_class(run, name)
+    to = checked_new_name(run, to, renamed=name)
     return _recorded(run, run.history.record("rename", name, {"to": to}, after=run.changes.last))
 
 
@@ -32,11 +31,6 @@ def undo(run: TrainedRun) -> Action:
         raise UserError(f"There is nothing to undo in {run.path}.", "Its classes are those of its training.")
     _recorded(run, run.history.undo(active[-1].id, after=run.changes.last))
     return active[-1]
-
-
-def _check_known(run: TrainedRun, name: str) -> None:
-    if name not in run.class_names:
-        raise unknown_name("class", name, run.class_names)
 
 
 def _recorded(run: TrainedRun, number: int) -> int:

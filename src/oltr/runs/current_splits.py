@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from oltr.data.label_spelling import alike
 from oltr.data.manifest import Manifest
 from oltr.metrics.labels import OPEN
 from oltr.runs.learned_images import are_learned
@@ -30,8 +31,11 @@ def current_classes(run: TrainedRun, manifest: Manifest, own: bool) -> dict[str,
     for split in ("train", "val", "test", "open"):
         by_label = changes.numbers() if split in ("train", "val") else changes.numbers_by_label()
         trained = dict(zip(changes.trained, by_label.tolist(), strict=True))
-        known = names if split == "open" else names | trained if own else trained | names
         labels = manifest.rows(split)["label"]
+        if split == "open":  # nobody had to spell these as the class was called later
+            known, labels = {alike(name): number for name, number in names.items()}, labels.map(alike)
+        else:
+            known = names | trained if own else trained | names
         numbers = np.array([known.get(label, OPEN) for label in labels], dtype=np.int64)
         if split in ("test", "open"):
             rows = np.flatnonzero(taught[numbers])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from oltr.errors import UserError
+from oltr.files import check_writable
 
 Kind = Literal["add", "remove", "rename", "undo"]
 SCHEMA = 1
@@ -111,16 +112,27 @@ class History:
         after: int,
         weight: np.ndarray | None = None,
         bias: float | None = None,
-        images: Sequence[CollectedImage] = (),
+        images: Callable[[], Sequence[CollectedImage]] = tuple,
     ) -> int:
-        """Add an action that was decided on when `after` was the last one; its number."""
+        """Add an action that was decided on when `after` was the last one; its number.
+
+        `images` is called when nothing but the disk can refuse the action any more.
+        """
         with self._change(after) as database:
+            found = images()
             number = _insert(database, kind, name, details, weight, bias)
             database.executemany(
                 "INSERT INTO images VALUES (?, ?, ?, ?)",
-                [(number, each.path, each.kept, each.feature.tobytes()) for each in images],
+                [(number, each.path, each.kept, each.feature.tobytes()) for each in found],
             )
         return number
+
+    def check(self, after: int) -> None:
+        """Refuse now what `record` would refuse: a history that cannot be written, or was by others."""
+        check_writable(self.path)
+        if self.path.is_file():
+            with self._change(after):
+                pass
 
     def undo(self, number: int, after: int) -> int:
         """Mark an action as undone, by an action of its own."""
@@ -129,6 +141,12 @@ class History:
             by = _insert(database, "undo", name, {"undoes": number}, None, None)
             database.execute("UPDATE actions SET undone_by = ? WHERE id = ?", (by, number))
         return by
+
+    def copy(self, to: Path) -> None:
+        """Write it to another file as it is between two actions, whoever is writing."""
+        if self.path.is_file():
+            with self._open() as database, closing(sqlite3.connect(to)) as other:
+                database.backup(other)
 
     @contextmanager
     def _change(self, after: int) -> Iterator[sqlite3.Connection]:
