@@ -1,6 +1,6 @@
 """Answers of `oltr serve` for the images of a folder, with the standard library alone.
 
-oltr serve runs/photos, then: python serve_client.py http://127.0.0.1:8000 new/ (a token in OLTR_TOKEN, if any)
+oltr serve runs/photos, then: python serve_client.py http://127.0.0.1:8000 new/ (a token: in OLTR_TOKEN)
 """
 
 import json
@@ -11,7 +11,8 @@ from urllib.request import Request, urlopen
 from uuid import uuid4
 
 AT_A_TIME = 16  # the service takes 64 in a request
-server, paths = sys.argv[1].rstrip("/"), sorted(path for path in Path(sys.argv[2]).rglob("*") if path.is_file())
+server, folder = sys.argv[1].rstrip("/"), Path(sys.argv[2])
+paths = sorted(path for path in folder.rglob("*") if path.is_file())
 for some in (paths[start : start + AT_A_TIME] for start in range(0, len(paths), AT_A_TIME)):
     boundary = uuid4().hex
     head = f'--{boundary}\r\ncontent-disposition: form-data; name="files"; filename="image"\r\n\r\n'.encode()

@@ -46,7 +46,10 @@ def test_what_is_copied_is_there_and_sent_to_the_builder():
     assert not any(fnmatch.fnmatch(name, pattern) for name in (".env", "runs") for pattern in sent)
 
 
-@pytest.mark.parametrize("words", [json.loads(steps("CMD")[0]), [filled(word) for word in SERVICE["command"]]])
+COMMANDS = [json.loads(steps("CMD")[0]), [filled(word) for word in SERVICE["command"]]]
+
+
+@pytest.mark.parametrize("words", COMMANDS)
 def test_its_command_is_one_of_ours(words, monkeypatch, capsys):
     """It gets as far as to miss the run, past all options; without a token it is refused before."""
     assert json.loads(steps("ENTRYPOINT")[0]) == ["oltr"] and words[1] == "/runs/photos"
