@@ -2,7 +2,7 @@
 import { get } from "./api.js";
 import { $, h, images, number } from "./dom.js";
 import { strip } from "./strip.js";
-import { problem, toast } from "./toast.js";
+import { announce, problem } from "./toast.js";
 
 let shown = null;
 let undone = async () => {};
@@ -47,7 +47,7 @@ export async function showChanged(result) {
   $("changed-undo").hidden = !result.undo;
   $("changed-body").scrollTop = 0;
   draw(result);
-  toast(`${result.title}. ${images(result.changed ?? 0)} with another answer.`);
+  announce(`${result.title}. ${images(result.changed ?? 0)} with another answer.`);
   if ((result.changed ?? 0) > (result.changes?.length ?? 0)) {
     const { changes } = await get("changes", { action: result.action }).catch((error) => { problem(error); return { changes: result.changes ?? [] }; });
     if (shown === result) draw({ ...result, changes });

@@ -1,20 +1,20 @@
 // A group of unknown images as a card: a strip of pictures, what it may be, what to do with it.
 import { examples } from "./class_list.js";
-import { button, h, images, picture, quoted, thumbnail } from "./dom.js";
+import { button, h, images, isPhone, picture, quoted, thumbnail } from "./dom.js";
 
 const THUMB = 92;
 const GAP = 8;
-const narrow = (width) => width < 640;
 let perStrip = 12;
 
 export function layout(width) {
-  const inside = width - (narrow(width) ? 24 : 32);
-  const lines = narrow(width) ? 2 : 1;
-  const across = Math.max(1, Math.floor((inside + GAP) / (narrow(width) ? 76 : THUMB + GAP)));
+  const narrow = isPhone();
+  const inside = width - (narrow ? 25 : 35);
+  const lines = narrow ? 2 : 1;
+  const across = Math.max(1, Math.floor((inside + GAP) / (narrow ? 76 : THUMB + GAP)));
   perStrip = across * lines;
   const side = Math.min(THUMB + 20, (inside - GAP * (across - 1)) / across);
   document.documentElement.style.setProperty("--strip-side", `${side}px`);
-  return { columns: 1, gap: narrow(width) ? 14 : 18, height: Math.round(lines * side + (lines - 1) * GAP + (narrow(width) ? 186 : 92)) };
+  return { columns: 1, gap: narrow ? 14 : 18, height: Math.round(lines * side + (lines - 1) * GAP + (narrow ? 164 : 92)) };
 }
 
 /** `does` has open, name, reject and select, each called with the cluster. */

@@ -1,11 +1,11 @@
 // One group opened: all its images, all selected at first.
-import { $, h, images, picture, thumbnail } from "./dom.js";
+import { $, h, images, isPhone, picture, thumbnail } from "./dom.js";
 import { look } from "./strip.js";
 import { Grid } from "./virtual.js";
 
 const layout = (width) => {
   const gap = 8;
-  const columns = Math.max(3, Math.floor((width + gap) / (width < 600 ? 112 : 148)));
+  const columns = Math.max(3, Math.floor((width + gap) / (isPhone() ? 112 : 148)));
   return { columns, gap, height: Math.round((width - gap * (columns - 1)) / columns) };
 };
 
@@ -15,6 +15,7 @@ export class ClusterView {
   #touched = false;
 
   constructor(selection) {
+    if (matchMedia("(pointer: coarse)").matches) $("cluster-hint").textContent = "Tap an image to leave it out, tap twice to look at it.";
     this.selection = selection;
     this.grid = new Grid($("cluster-images"), {
       layout, roving: true, key: (id) => id,

@@ -101,11 +101,11 @@ export function openDetail(source, index) {
     photo.alt = `${got.name}: ${answerOf(got)}`;
     const open = about.querySelector("details")?.open;
     const labelled = got.status === "named" || got.status === "rejected";
-    about.replaceChildren(...heading(got), likeliest(got), why(got), numbers(got), h("p", { class: "buttons" },
-      labelled
-        ? h("a", { class: "button", href: "#history", onclick: () => dialog.close() }, "Undo in History")
-        : [button("Name…", name, { class: "main", id: "detail-name" }), button("Reject", leaveOut, { id: "detail-reject" })],
-      button("Delete", forget, { class: "danger", id: "detail-delete" })));
+    const does = h("p", { class: "buttons" }, labelled
+      ? h("a", { class: "button", href: "#history", onclick: () => dialog.close() }, "Undo in History")
+      : [button("Name…", name, { class: "main", id: "detail-name" }), button("Reject", leaveOut, { id: "detail-reject" })],
+    button("Delete", forget, { class: "danger", id: "detail-delete" }));
+    about.replaceChildren(...heading(got), does, likeliest(got), why(got), numbers(got));
     if (open) about.querySelector("details").open = true;
   }
 

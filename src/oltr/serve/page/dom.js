@@ -47,5 +47,9 @@ export function size(bytes) {
   return `${power > 1 && bytes < 10 ? bytes.toFixed(1) : Math.round(bytes)} ${units[power]}`;
 }
 
+/** As the style sheets have it: one column, tabs at the bottom. */
+const phone = matchMedia("(max-width: 720px)");
+export const isPhone = () => phone.matches;
+
 /** What one does with a field or button wants its keys itself. */
 export const typing = (target) => target instanceof Element && target.closest("input, select, textarea, [contenteditable]") !== null;

@@ -2,7 +2,7 @@
 import { deleteImages, undo } from "./act.js";
 import { get } from "./api.js";
 import { showChangesOf } from "./changed.js";
-import { $, button, h, images, number, percent, picture, size, thumbnail } from "./dom.js";
+import { $, button, h, images, isPhone, number, picture, size, thumbnail } from "./dom.js";
 import { state, watch } from "./state.js";
 import { look } from "./strip.js";
 import { Grid } from "./virtual.js";
@@ -12,7 +12,7 @@ const DELETABLE = { known: "recognised", rejected: "rejected", named: "named", u
 let grid = null;
 let actions = [];
 
-const layout = (width) => ({ columns: 1, gap: 10, height: width < 640 ? 168 : 84 });
+const layout = () => ({ columns: 1, gap: 10, height: isPhone() ? 184 : 84 });
 
 function build(action) {
   let now = action;
@@ -43,7 +43,7 @@ function fill(node, action, index) {
 }
 
 function drawStorage(now) {
-  $("storage-text").textContent = `${images(now.images.total)} take ${size(now.bytes)} of ${size(now.cap)} (${percent(now.bytes / now.cap)}).`;
+  $("storage-text").textContent = `${images(now.images.total)} take ${size(now.bytes)} of ${size(now.cap)}.`;
   $("storage-used").max = now.cap;
   $("storage-used").value = now.bytes;
   const focused = document.activeElement?.dataset?.status;

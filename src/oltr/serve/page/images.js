@@ -1,7 +1,7 @@
 // The tab of all images, newest first.
 import { get } from "./api.js";
 import { answerOf, sureness } from "./detail.js";
-import { $, bar, h, images as counted, number, percent, picture, thumbnail } from "./dom.js";
+import { $, bar, h, images as counted, isPhone, number, percent, picture, thumbnail } from "./dom.js";
 import { Pages } from "./pages.js";
 import { state } from "./state.js";
 import { look } from "./strip.js";
@@ -12,9 +12,9 @@ let pages = null;
 let filter = { status: "", class: "" };
 
 const layout = (width) => {
-  const gap = width < 600 ? 10 : 16;
-  const columns = Math.max(2, Math.floor((width + gap) / (width < 600 ? 150 : 190)));
-  return { columns, gap, height: Math.round((width - gap * (columns - 1)) / columns) + 58 };
+  const gap = isPhone() ? 10 : 16;
+  const columns = Math.max(2, Math.floor((width + gap) / (isPhone() ? 150 : 190)));
+  return { columns, gap, height: Math.round((width - gap * (columns - 1)) / columns) + 54 };
 };
 
 function build(image) {

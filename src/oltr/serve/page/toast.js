@@ -30,6 +30,9 @@ export function toast(text, offer = null) {
   start();
 }
 
+/** Says something that the page shows elsewhere to screen readers only. */
+export const announce = (text) => { $("live").textContent = text; };
+
 /** What went wrong, in the words of the service. */
 export function problem(error) {
   if (error.name !== "AbortError") toast([error.message, error.why, error.hint].filter(Boolean).join(" "));

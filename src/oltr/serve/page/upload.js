@@ -126,6 +126,7 @@ function take(files) {
 }
 
 export function startUpload() {
+  if (matchMedia("(pointer: coarse)").matches) document.querySelector(".drop-title").textContent = "Add images";
   const chosen = (input) => {
     take([...input.files].map((file) => ({ file, name: file.webkitRelativePath || file.name })));
     input.value = "";
