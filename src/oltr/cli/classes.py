@@ -58,11 +58,11 @@ def add_class(
         print_json(
             {"class": result.name, "images": result.images, "action": result.action}
             | _state(opened)
-            | {"warnings": list(result.warnings)}
+            | {"warnings": [warning.text for warning in result.warnings]}
         )
         return
-    learned = f"{count(result.images, 'more image' if more else 'image')}"
-    print(f"{name!r} learned from {learned}; {count(len(opened.class_names), 'class')} known. {opened.rule}")
+    learned = f"{result.name!r} learned from {count(result.images, 'more image' if more else 'image')}"
+    print(f"{learned}; {count(len(opened.class_names), 'class')} known. {opened.rule}")
 
 
 def remove_class(run: Run, name: Name, as_json: Json = False) -> None:
@@ -83,11 +83,12 @@ def rename_class(
 ) -> None:
     """Give a class of a run another name."""
     from oltr.openworld.change_classes import rename_class as renamed
+    from oltr.openworld.class_names import as_kept
     from oltr.runs.trained_run import TrainedRun
 
     opened = TrainedRun(run)
-    action = renamed(opened, name, to)
-    _tell(opened, f"{name!r} is now {to.strip()!r}", {"class": to.strip(), "action": action}, as_json)
+    action, to = renamed(opened, name, to), as_kept(to)
+    _tell(opened, f"{name!r} is now {to!r}", {"class": to, "action": action}, as_json)
 
 
 def undo(run: Run, as_json: Json = False) -> None:

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
-import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import torch
-from PIL import Image, ImageOps
 from torch import Tensor
 
 from oltr.console import console
-from oltr.data.images import read_bytes
 from oltr.errors import UserError
-from oltr.files import atomic_write
-from oltr.openworld.agreement import disagreements
+from oltr.openworld.agreement import Disagreement, disagreements
+from oltr.openworld.change_classes import signed
+from oltr.openworld.class_names import checked_new_name, known_class
 from oltr.openworld.class_row import class_row
-from oltr.registry import unknown_name
+from oltr.openworld.kept_images import Picture, copied, digest_of
 from oltr.runs.given_images import Given, decoded, each_image
 from oltr.runs.history import CollectedImage
 from oltr.runs.predict import as_images
@@ -27,8 +23,6 @@ from oltr.runs.split_outputs import compute_outputs
 from oltr.runs.stale_report import note_changes
 from oltr.runs.trained_run import TrainedRun
 from oltr.wording import count
-
-RESERVED = "unknown"  # the answer for an image of no class
 
 
 @dataclass(frozen=True)
@@ -38,116 +32,89 @@ class AddedFrom:
     name: str
     images: int
     action: int  # its number in the history
-    warnings: tuple[str, ...]  # images that do not agree, with the evidence
+    warnings: tuple[Disagreement, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class NewImages:
-    """Images of a class to be added."""
+    """Images of a class to be added: n of them."""
 
+    images: Sequence[Picture]  # as they were given
     paths: list[str]
+    digests: list[str]  # of their content, taken before it was looked at
     features: Tensor  # n×D, direct features
-    contents: list[bytes]  # the files' bytes
 
 
 def add_class(
     run: TrainedRun, name: str, images: Iterable[Given] | Given, *, more: bool = False
 ) -> AddedFrom:
-    """Let the run know a class from images of it; with `more`, a class that it knows already from more."""
-    name = checked_new_name(run, name, more)
-    new = read_new(run, images, _known_contents(run, name))
+    """Let the run know a class from images of it; with `more`, a class that it knows already from more.
+
+    Copies of the images and the action are on disk when this returns; a refused or killed one changed
+    nothing.
+    """
+    name = known_class(run, name) if more else checked_new_name(run, name)
+    run.history.check(run.changes.last)
+    return learn_class(run, name, read_new(run, images, known_contents(run, name)), more=more)
+
+
+def learn_class(run: TrainedRun, name: str, new: NewImages, *, more: bool = False, by: str = "") -> AddedFrom:
+    """The same from images whose features are at hand, for a name that was checked."""
     warnings = tuple(disagreements(run, name, new.paths, new.features))
     for warning in warnings:
-        console.warn(warning)
+        console.warn(warning.text)
     weight, bias = class_row(run, name, new.features)
-    kept = [_keep(run, path, content) for path, content in zip(new.paths, new.contents, strict=True)]
-    columns = zip(new.paths, kept, new.features.numpy(), strict=True)
-    action = run.history.record(
-        "add",
-        name,
-        {"images": len(new.paths)} | ({"more": True} if more else {}),
-        after=run.changes.last,
-        weight=weight.numpy(),
-        bias=float(bias),
-        images=[CollectedImage(path, copy, feature) for path, copy, feature in columns],
-    )
+    with copied(run.folder.collected, new.images, new.digests) as copies:
+        action = run.history.record(
+            "add",
+            name,
+            {"images": len(new.paths)} | ({"more": True} if more else {}) | signed(by),
+            after=run.changes.last,
+            weight=weight.numpy(),
+            bias=float(bias),
+            images=lambda: list(map(CollectedImage, new.paths, copies.put(), new.features.numpy())),
+        )
     run.reread_classes()
     note_changes(run)
     return AddedFrom(name, len(new.paths), action, warnings)
-
-
-def checked_new_name(run: TrainedRun, name: str, more: bool = False) -> str:
-    """A name for a class, refused where it is taken; with `more`, where it is not."""
-    name = name.strip()
-    if not name or name == RESERVED or any(not letter.isprintable() for letter in name):
-        raise UserError(f"{name!r} is no name for a class.", try_this="a word for what the images show")
-    if more and name not in run.class_names:
-        raise unknown_name("class", name, run.class_names)
-    if not more and name in run.class_names:
-        raise UserError(
-            f"The run knows a class {name!r} already.", try_this="--more to add images to it, or another name"
-        )
-    return name
 
 
 def read_new(
     run: TrainedRun, images: Iterable[Given] | Given, known: frozenset[str] = frozenset()
 ) -> NewImages:
     """The images' features; one that cannot be read is refused, of equal files one is taken, of those whose
-    content is known none."""
+    content is known none. One file at a time is held in memory."""
+    given = each_image(images)
+    if not given:
+        raise UserError("There are no images to learn the class from.")
+    digests = [digest_of(image) for image in given]
+    first = {digest or row: row for row, digest in reversed(list(enumerate(digests)))}
+    rows = sorted(row for content, row in first.items() if content not in known)
+    if not rows:
+        raise UserError("The class was learned from these images already.")
+    if len(rows) < len(given):
+        console.say(f"{count(len(given) - len(rows), 'image')} given twice: counted once")
+    given = [given[row] for row in rows]
     names: list[str] = []
     problems: list[str] = []
     parts: list[Tensor] = []
-    given = each_image(images)
-    for some in decoded(given, run.config.data.frame):
-        names += some.names
-        problems += some.problems
-        if some.pixels is not None and not any(problems):
-            parts.append(compute_outputs(run.as_trained, as_images(some.pixels)).features)
-    if not names:
-        raise UserError("There are no images to learn the class from.")
+    with console.progress("reading images") as progress:
+        for some in decoded(given, run.config.data.frame):
+            names += some.names
+            problems += some.problems
+            if some.pixels is not None and not any(problems):
+                parts.append(compute_outputs(run.as_trained, as_images(some.pixels)).features)
+            progress(len(names), len(given))
     if broken := [f"  {n or 'an image'}: {p}" for n, p in zip(names, problems, strict=True) if p]:
         what = f"{count(len(broken), 'image')} of {len(names)} cannot be read."
         raise UserError(what, "\n".join(broken[:5]), "the same without them")
     features = torch.cat(parts)
     if not bool(features.isfinite().all()):
         raise UserError("The network's output for these images is NaN or infinite.")
-    contents = [_content(image) for image in given]
-    rows = list({content: row for row, content in reversed(list(enumerate(contents)))}.values())[::-1]
-    rows = [row for row in rows if content_digest(contents[row]) not in known]
-    if not rows:
-        raise UserError("The class was learned from these images already.")
-    if len(rows) < len(names):
-        console.say(f"{count(len(names) - len(rows), 'image')} given twice: counted once")
-    return NewImages([names[i] for i in rows], features[rows], [contents[i] for i in rows])
+    return NewImages(given, names, [digests[row] for row in rows], features)
 
 
-def _content(image: Path | Image.Image | np.ndarray) -> bytes:
-    """The bytes of its file; of an image in no file, those of a PNG."""
-    if isinstance(image, Path):
-        return read_bytes(image)
-    picture = Image.fromarray(image) if isinstance(image, np.ndarray) else ImageOps.exif_transpose(image)
-    with io.BytesIO() as file:
-        (picture if picture.mode in ("L", "RGB", "RGBA") else picture.convert("RGB")).save(file, "PNG")
-        return file.getvalue()
-
-
-def content_digest(content: bytes) -> str:
-    """By which a copy of an image is named."""
-    return hashlib.blake2b(content, digest_size=16).hexdigest()
-
-
-def _known_contents(run: TrainedRun, name: str) -> frozenset[str]:
+def known_contents(run: TrainedRun, name: str) -> frozenset[str]:
     """Digests of the images that a class was added from."""
     files = [file for added in run.changes.added if added.name == name for file in added.files]
     return frozenset(Path(file).stem for file in files)
-
-
-def _keep(run: TrainedRun, path: str, content: bytes) -> str:
-    """A copy of an image below the run folder, named by its content; its relative path."""
-    kind = ".png" if content.startswith(b"\x89PNG") else Path(path).suffix.lower()
-    place = run.folder.collected / f"{content_digest(content)}{kind}"
-    if not place.is_file():
-        with atomic_write(place) as part:
-            part.write_bytes(content)
-    return str(place.relative_to(run.path))

@@ -9,7 +9,7 @@ import pandas as pd
 from oltr.data.images import read_bytes
 from oltr.data.manifest import Manifest
 from oltr.errors import UserError
-from oltr.openworld.add_class import content_digest
+from oltr.openworld.kept_images import content_digest
 from oltr.runs.trained_run import TrainedRun
 
 
