@@ -59,7 +59,7 @@ export async function undo(action) {
   } catch (error) {
     if (!(error instanceof ApiError) || error.status !== 409 || !error.conflicts.length) { problem(error); return false; }
     const later = error.conflicts.toSorted((a, b) => b.action - a.action);
-    const list = h("ul", {}, later.map((each) => h("li", {}, `${each.action}: ${deed({ images: 0, ...each }).replace("0 images", "images")}`)));
+    const list = h("ul", {}, later.map((each) => h("li", {}, `${each.action}: ${deed(each)}`)));
     const all = await ask("Later actions build on this one", [h("p", {}, error.message), list],
       [["Leave it", null], [`Undo all ${later.length + 1}`, true, "main"]], "conflict");
     if (!all) return false;

@@ -36,7 +36,8 @@ async function request(path, options) {
   // A proxy in front answers for a service that is being restarted.
   if (answer.status === 502 || answer.status === 504) { connected(false); throw new Offline(); }
   connected(true);
-  if (answer.status === 401) { location.reload(); return new Promise(() => {}); }
+  // The same address then shows the page that asks for the token.
+  if (answer.status === 401 && path === "state") { location.reload(); return new Promise(() => {}); }
   if (!answer.ok) throw new ApiError(answer.status, await answer.json().catch(() => ({})));
   return answer;
 }

@@ -2,7 +2,8 @@
 import { changeClass } from "./act.js";
 import { classes, examples, loadClasses } from "./class_list.js";
 import { askText, confirmed } from "./dialog.js";
-import { $, button, h, images, number, picture, quoted } from "./dom.js";
+import { $, button, h, images, number, quoted } from "./dom.js";
+import { picture } from "./pictures.js";
 import { Grid } from "./virtual.js";
 
 const SHOTS = { many: "many-shot", medium: "medium-shot", few: "few-shot" };

@@ -1,6 +1,7 @@
 // A group of unknown images as a card: a strip of pictures, what it may be, what to do with it.
 import { examples } from "./class_list.js";
-import { button, h, images, isPhone, picture, quoted, thumbnail } from "./dom.js";
+import { button, h, images, isPhone, quoted } from "./dom.js";
+import { picture, thumbnail } from "./pictures.js";
 
 const THUMB = 92;
 const GAP = 8;
@@ -40,12 +41,13 @@ export function build(does) {
 
 function near(cluster) {
   const one = (name) => h("span", { class: "class" }, ...examples(name, 1).map((src) => picture(src, `Example of ${name}`, { width: 32, height: 32 })), name);
+  if (cluster.ungrouped) return ["not in a group yet"];
   if (cluster.looks_known) return ["may be ", one(cluster.looks_known)];
   const names = (cluster.nearest ?? []).slice(0, 2);
   return names.length ? ["nearest ", ...names.map(({ name }) => one(name))] : [];
 }
 
-export const about = (cluster) => `${images(cluster.size)}${cluster.looks_known ? `, may be ${quoted(cluster.looks_known)}` : ""}`;
+export const about = (cluster) => `${images(cluster.size)}${cluster.ungrouped ? " not in a group yet" : ""}${cluster.looks_known ? `, may be ${quoted(cluster.looks_known)}` : ""}`;
 
 export function fill(selection) {
   return (node, cluster, index) => {

@@ -1,5 +1,7 @@
 // One group opened: all its images, all selected at first.
-import { $, h, images, isPhone, picture, thumbnail } from "./dom.js";
+import { about } from "./cluster_card.js";
+import { $, h, isPhone } from "./dom.js";
+import { picture, thumbnail } from "./pictures.js";
 import { look } from "./strip.js";
 import { Grid } from "./virtual.js";
 
@@ -72,7 +74,7 @@ export class ClusterView {
 
   draw(keepPlace = true) {
     if (!this.number) return;
-    $("cluster-title").textContent = images(this.ids.length) + (this.cluster.looks_known ? `, may be “${this.cluster.looks_known}”` : "");
+    $("cluster-title").textContent = about({ ...this.cluster, size: this.ids.length });
     this.grid.show(this.ids, { keepPlace });
   }
 

@@ -3,8 +3,9 @@ import { blob, get } from "./api.js";
 import { deleteImages, reject } from "./act.js";
 import { examples } from "./class_list.js";
 import { openDialog } from "./dialog.js";
-import { bar, button, h, number, percent, picture, quoted, size } from "./dom.js";
+import { bar, button, h, number, percent, quoted, size } from "./dom.js";
 import { nameImages } from "./naming.js";
+import { picture } from "./pictures.js";
 import { when } from "./wording.js";
 
 export const answerOf = (image) => image.named || (image.status === "rejected" ? "rejected" : image.unknown ? "unknown" : image.label);

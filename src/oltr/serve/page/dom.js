@@ -17,16 +17,6 @@ export function h(tag, props = {}, ...children) {
 
 export const button = (label, onclick, props = {}) => h("button", { type: "button", onclick, ...props }, label);
 
-/** A small picture of fixed size that says calmly where its file is gone. */
-export function picture(src, alt = "", props = {}) {
-  const image = h("img", { alt, width: 96, height: 96, loading: "lazy", decoding: "async", draggable: "false", ...props });
-  image.addEventListener("error", () => image.classList.add("gone"));
-  image.src = src;
-  return image;
-}
-
-export const thumbnail = (id) => `images/${id}/thumbnail`;
-
 /** A level between 0 and 1 as a bar; the number itself stands beside it or in its title. */
 export function bar(share, props = {}) {
   const level = h("span", { class: "level-fill" });

@@ -2,7 +2,8 @@
 import { deleteImages, undo } from "./act.js";
 import { get } from "./api.js";
 import { showChangesOf } from "./changed.js";
-import { $, button, h, images, isPhone, number, picture, size, thumbnail } from "./dom.js";
+import { $, button, h, images, isPhone, number, size } from "./dom.js";
+import { picture, thumbnail } from "./pictures.js";
 import { state, watch } from "./state.js";
 import { look } from "./strip.js";
 import { Grid } from "./virtual.js";

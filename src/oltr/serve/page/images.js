@@ -1,8 +1,9 @@
 // The tab of all images, newest first.
 import { get } from "./api.js";
 import { answerOf, sureness } from "./detail.js";
-import { $, bar, h, images as counted, isPhone, number, percent, picture, thumbnail } from "./dom.js";
+import { $, bar, h, images as counted, isPhone, number, percent } from "./dom.js";
 import { Pages } from "./pages.js";
+import { picture, thumbnail } from "./pictures.js";
 import { state } from "./state.js";
 import { look } from "./strip.js";
 import { Grid } from "./virtual.js";

@@ -1,7 +1,8 @@
 // The dialog that names images: a new class or more of one that is known; and what to do when others were quicker.
 import { classNamed, examples } from "./class_list.js";
 import { openDialog } from "./dialog.js";
-import { button, h, images, picture, quoted, thumbnail } from "./dom.js";
+import { button, h, images, quoted } from "./dom.js";
+import { picture, thumbnail } from "./pictures.js";
 import { refresh } from "./state.js";
 import { giveName } from "./act.js";
 

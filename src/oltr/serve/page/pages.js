@@ -24,7 +24,7 @@ export class Pages {
   /** Asks again for what is looked at; what was there is shown until then. */
   async refresh() {
     this.#round += 1;
-    if (!this.#pages.size) await this.#fetch(0);
+    if (!this.length) await this.#fetch(0);
     else this.arrived();
   }
 

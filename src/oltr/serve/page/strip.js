@@ -1,5 +1,6 @@
 // A line of small pictures.
-import { h, number, picture, thumbnail } from "./dom.js";
+import { h, number } from "./dom.js";
+import { picture, thumbnail } from "./pictures.js";
 
 /** Asks for the large view of one image of a list (anything with `length` and `at`). */
 export const look = (source, index) => document.dispatchEvent(new CustomEvent("look", { detail: { source, index } }));

@@ -10,6 +10,7 @@ import { refresh, state, watch } from "./state.js";
 import { problem, toast } from "./toast.js";
 import { Grid } from "./virtual.js";
 
+const MOST_WAITING = 500;
 const selection = new Selection();
 let grid = null;
 let view = null;
@@ -43,9 +44,10 @@ function drawSelection() {
 
 function drawLead() {
   const { busy, waiting } = state?.clusters ?? {};
-  const all = clusters.reduce((sum, { size }) => sum + size, 0);
-  $("unknowns-lead").textContent = clusters.length
-    ? `${images(all)} in ${number(clusters.length)} groups of images that look alike. What teaches most is at the top.` : "";
+  const groups = clusters.filter((each) => !each.ungrouped);
+  const all = groups.reduce((sum, { size }) => sum + size, 0);
+  $("unknowns-lead").textContent = groups.length
+    ? `${images(all)} in ${groups.length === 1 ? "one group" : `${number(groups.length)} groups`} of images that look alike. What teaches most is at the top.` : "";
   $("waiting").hidden = !busy && !waiting;
   $("waiting").firstElementChild.textContent = busy ? "Grouping images that look alike…" : `${images(waiting ?? 0)} not yet in a group.`;
   $("group-now").hidden = Boolean(busy);
@@ -53,8 +55,18 @@ function drawLead() {
   $("unknowns-empty").textContent = busy ? "" : state?.images.unknown ? "These unknown images are not in groups yet." : "Nothing unknown. Images that fit no class appear here, in groups that look alike.";
 }
 
+/** Images that came since the groups were made, as one more group at the end. */
+async function ungrouped({ waiting, busy, clusters: there }) {
+  if (!waiting || (busy && !there.length)) return [];
+  const offset = there.reduce((sum, each) => sum + each.images.length, 0);
+  const { images: found } = await get("unknowns", { offset, limit: Math.min(waiting, MOST_WAITING) });
+  const ids = found.filter(({ cluster }) => cluster === null).map(({ id }) => id);
+  return ids.length ? [{ number: "new", images: ids, nearest: [], looks_known: "", ungrouped: true }] : [];
+}
+
 async function load() {
   const answer = await get("clusters");
+  answer.clusters.push(...await ungrouped(answer));
   const regrouped = grouping !== null && answer.number !== grouping;
   grouping = answer.number;
   clusters = answer.clusters.map((each) => ({ ...each, size: each.images.length }));

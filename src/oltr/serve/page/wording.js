@@ -1,18 +1,19 @@
 // Actions of the history as sentences.
-import { images, quoted } from "./dom.js";
+import { images as counted, quoted } from "./dom.js";
 
-const to = (action) => action.details?.to ?? action.details?.new ?? action.details?.name_after ?? "";
+const images = (count) => (count ? counted(count) : "images");
 
 /** What was done, without who. */
 export function deed(action) {
   const name = quoted(action.name);
+  const some = images(action.images || action.details?.images);
   switch (action.kind) {
-    case "add": return action.details?.more ? `added ${images(action.images)} to ${name}` : `named ${images(action.images)} ${name}`;
-    case "reject": return `rejected ${images(action.images)}`;
-    case "rename": return to(action) ? `renamed ${name} to ${quoted(to(action))}` : `renamed ${name}`;
+    case "add": return action.details?.more ? `added ${some} to ${name}` : `named ${some} ${name}`;
+    case "reject": return `rejected ${some}`;
+    case "rename": return action.details?.to ? `renamed ${name} to ${quoted(action.details.to)}` : `renamed ${name}`;
     case "remove": return `removed the class ${name}`;
-    case "undo": return `undid action ${action.details?.undone ?? action.details?.action ?? ""}${action.name ? `, ${name}` : ""}`;
-    default: return `${action.kind} ${action.name || ""}`;
+    case "undo": return `undid action ${action.details?.undoes ?? ""}${action.name ? `, ${name}` : ""}`;
+    default: return action.text || action.kind;
   }
 }
 
