@@ -1,9 +1,9 @@
 // Everything that changes labels: done, shown as what changed, and able to go back.
 import { post, remove, ApiError } from "./api.js";
-import { showChanged } from "./changed.js";
+import { hideChanged, showChanged } from "./changed.js";
 import { ask, confirmed } from "./dialog.js";
 import { h, images, quoted } from "./dom.js";
-import { asMine, by, forget, lastOfMine } from "./people.js";
+import { asMine, by, lastOfMine } from "./people.js";
 import { refresh } from "./state.js";
 import { problem, toast } from "./toast.js";
 import { deed } from "./wording.js";
@@ -52,9 +52,9 @@ export async function changeClass(path, body, title) {
 export async function undo(action) {
   try {
     const answer = await act("undo", { action });
-    forget(answer.undone);
-    forget(answer.action);
-    showChanged({ ...answer, title: answer.name ? `Undone: ${quoted(answer.name)}` : "Undone", undo: null });
+    const title = answer.name ? `Undone: ${quoted(answer.name)}` : "Undone";
+    if (answer.changed) showChanged({ ...answer, title, undo: null });
+    else { hideChanged(); toast(`${title}.`); }
     return true;
   } catch (error) {
     if (!(error instanceof ApiError) || error.status !== 409 || !error.conflicts.length) { problem(error); return false; }

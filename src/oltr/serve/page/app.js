@@ -42,7 +42,7 @@ async function freshen() {
 function go() {
   const { name, rest, query } = where();
   if (shown !== name) {
-    if (shown) { places[shown] = scrollY; tabs[shown].hide?.(); }
+    if (shown) { places[shown] = scrollY; tabs[shown].hide?.(); hideChanged(); }
     for (const each of names) {
       $(`panel-${each}`).hidden = each !== name;
       $(`tab-${each}`).setAttribute("aria-selected", each === name);

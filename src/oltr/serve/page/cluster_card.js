@@ -40,7 +40,7 @@ export function build(does) {
 }
 
 function near(cluster) {
-  const one = (name) => h("span", { class: "class" }, ...examples(name, 1).map((src) => picture(src, `Example of ${name}`, { width: 32, height: 32 })), name);
+  const one = (name) => h("span", { class: "class" }, ...examples(name, 1).map((src) => picture(src, `Example of ${name}`, { width: 32, height: 32 })), h("span", {}, name));
   if (cluster.ungrouped) return ["not in a group yet"];
   if (cluster.looks_known) return ["may be ", one(cluster.looks_known)];
   const names = (cluster.nearest ?? []).slice(0, 2);

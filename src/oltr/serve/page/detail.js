@@ -21,8 +21,8 @@ function heading(image) {
 }
 
 function likeliest(image) {
-  const lines = Object.entries(image.top5 ?? {}).map(([name, share]) => h("li", { dataset: { class: name } },
-    h("span", { class: "name" }, name), h("span", { class: "value" }, percent(share)), bar(share),
+  const lines = Object.entries(image.top5 ?? {}).map(([name, share]) => h("li", { dataset: { class: name }, title: `${name} ${percent(share)}` },
+    h("span", { class: "name" }, name), bar(share),
     h("span", { class: "examples" }, examples(name, 4).map((src) => picture(src, `Example of ${name}`)))));
   return h("ol", { class: "likeliest", "aria-label": "Likeliest classes" }, lines);
 }
@@ -31,32 +31,32 @@ function numbers(image) {
   const facts = [
     ["probability", percent(image.probability)], ["calibrated", percent(image.calibrated_probability)],
     ["unknown score", image.unknown_score?.toFixed(3) ?? "–"], ["reachability", image.reachability?.toFixed(3) ?? "–"],
-    ["second class", `${image.second_label} ${percent(image.second_probability)}`],
+    ["likeliest", Object.entries(image.top5 ?? {}).map(([name, share]) => `${name} ${percent(share)}`).join(", ")],
     ["file", image.name], ["added", when(image.time)], ["size", size(image.bytes)],
   ];
   return h("details", {}, h("summary", {}, "Numbers"),
     h("dl", { class: "facts" }, facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))));
 }
 
-function why(image) {
-  const box = h("div", { class: "why" });
+/** A button that asks for the explanation, a drawing that is shown in `box`. */
+function why(image, box) {
   const press = button("Why?", async () => {
     press.disabled = true;
     press.textContent = "Looking…";
     try {
       const address = URL.createObjectURL(await blob(`images/${image.id}/explanation`));
       const drawing = h("img", { alt: `Why: the classes nearest to ${image.name}` });
-      drawing.addEventListener("load", () => URL.revokeObjectURL(address));
       drawing.src = address;
+      await drawing.decode();
       box.replaceChildren(drawing);
+      box.scrollIntoView({ block: "nearest" });
     } catch (error) {
-      box.replaceChildren(h("p", { class: "lead" }, [error.message, error.why].filter(Boolean).join(" ")), press);
-      press.textContent = "Why?";
-      press.disabled = false;
+      box.replaceChildren(h("p", { class: "lead", role: "status" }, [error.message, error.why].filter(Boolean).join(" ")));
     }
+    press.textContent = "Why?";
+    press.disabled = false;
   }, { id: "detail-why" });
-  box.append(press);
-  return box;
+  return press;
 }
 
 /** Shows the image at `index` of a list whose items are ids or records. */
@@ -65,28 +65,38 @@ export function openDetail(source, index) {
   let image = null;
   const photo = h("img", { class: "photo", alt: "" });
   const about = h("div", { class: "about" });
+  const reason = h("div", { class: "why" });
   const place = h("span", { class: "place", role: "status" });
   const back = button("‹", () => go(-1), { "aria-label": "Previous image", id: "detail-previous" });
   const on = button("›", () => go(1), { "aria-label": "Next image", id: "detail-next" });
   const dialog = openDialog("", h("div", { class: "detail-body" },
-    h("div", { class: "stage" }, photo, h("p", { class: "steps" }, back, place, on)), about), { id: "detail", kind: "detail" });
+    h("div", { class: "stage" }, photo, h("p", { class: "steps" }, back, place, on)), about, reason), { id: "detail", kind: "detail" });
   const title = dialog.querySelector("h2");
   dialog.append(button("×", () => dialog.close(), { class: "quiet close", "aria-label": "Close" }));
 
+  const idAt = (index) => { const item = source.at(index); return typeof item === "string" ? item : item?.id; };
+
+  /** Images that came or went meanwhile move the place of this one. */
+  function settle() {
+    const near = [0, -1, 1, -2, 2, -3, 3].find((step) => at + step >= 0 && idAt(at + step) === dialog.dataset.id);
+    at += near ?? 0;
+  }
+
   function go(step) {
+    settle();
     if (at + step < 0 || at + step >= source.length) return;
     at += step;
     show();
   }
 
   async function show() {
-    const item = source.at(at);
-    const id = typeof item === "string" ? item : item?.id;
+    const id = idAt(at);
     place.textContent = `${number(at + 1)} of ${number(source.length)}`;
     [back.disabled, on.disabled] = [at <= 0, at >= source.length - 1];
     // A page of the list that is on its way.
-    if (!id) { setTimeout(() => { if (dialog.open && !source.at(at)?.id) show(); else if (dialog.open) show(); }, 200); return; }
+    if (!id) { setTimeout(() => { if (dialog.open) show(); }, 200); return; }
     photo.src = `images/${id}/picture`;
+    if (dialog.dataset.id !== id) reason.replaceChildren();
     dialog.dataset.id = id;
     try {
       const got = await get(`images/${id}`);
@@ -105,8 +115,8 @@ export function openDetail(source, index) {
     const does = h("p", { class: "buttons" }, labelled
       ? h("a", { class: "button", href: "#history", onclick: () => dialog.close() }, "Undo in History")
       : [button("Name…", name, { class: "main", id: "detail-name" }), button("Reject", leaveOut, { id: "detail-reject" })],
-    button("Delete", forget, { class: "danger", id: "detail-delete" }));
-    about.replaceChildren(...heading(got), does, likeliest(got), why(got), numbers(got));
+    why(got, reason), button("Delete", forget, { class: "danger", id: "detail-delete" }));
+    about.replaceChildren(...heading(got), does, likeliest(got), numbers(got));
     if (open) about.querySelector("details").open = true;
   }
 
@@ -114,16 +124,26 @@ export function openDetail(source, index) {
     const guess = image.unknown ? "" : image.label;
     if (await nameImages([image.id], { guess })) dialog.close();
   }
-  async function leaveOut() { if (await reject([image.id])) after(); }
-  async function forget() { if (await deleteImages(`images/${image.id}`, {}, `${image.name} is deleted from the queue. A class learned from it stays as it is.`)) after(); }
-  function after() { if (source.length > 1 && at < source.length - 1) go(1); else dialog.close(); }
+  /** On to the next, wherever the list has it once this one has gone. */
+  async function then(work) {
+    const next = at + 1 < source.length ? idAt(at + 1) : null;
+    if (!await work) return;
+    if (!next) { dialog.close(); return; }
+    at = idAt(at) === next ? at : at + 1;
+    show();
+  }
+  const leaveOut = () => then(reject([image.id]));
+  const forget = () => then(deleteImages(`images/${image.id}`, {}, `${image.name} is deleted from the queue. A class learned from it stays as it is.`));
 
-  dialog.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.altKey || event.metaKey) return;
+  // On the document, for a button that has gone takes the focus with it; not below another dialog.
+  const closed = new AbortController();
+  dialog.addEventListener("close", () => closed.abort());
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.altKey || event.metaKey || [...document.querySelectorAll("dialog[open]")].at(-1) !== dialog) return;
     const labelled = image?.status === "named" || image?.status === "rejected";
     const does = { ArrowLeft: () => go(-1), k: () => go(-1), ArrowRight: () => go(1), j: () => go(1), n: () => image && !labelled && name(), r: () => image && !labelled && leaveOut() }[event.key];
     if (does) { event.preventDefault(); does(); }
-  });
+  }, { signal: closed.signal });
   show();
 }
 

@@ -48,7 +48,7 @@ function arrived() {
   const any = filter.status || filter.class;
   $("filter-count").textContent = state ? (any ? `${number(length)} of ${counted(state.images.total)}` : counted(length)) : "";
   $("images-empty").hidden = length > 0;
-  $("images-empty").textContent = any ? "No image fits this." : "No images yet. Drop some above: each gets an answer at once, and stays on this computer.";
+  $("images-empty").textContent = any ? "No image fits this." : "No images yet. Each one that you add gets an answer at once and is kept with the run until somebody deletes it.";
   $("filter-clear").hidden = !any;
   $("drop").classList.toggle("small", (state?.images.total ?? 0) > 0);
 }

@@ -1,10 +1,11 @@
 // The dialog that names images: a new class or more of one that is known; and what to do when others were quicker.
+import { giveName } from "./act.js";
 import { classNamed, examples } from "./class_list.js";
 import { openDialog } from "./dialog.js";
 import { button, h, images, quoted } from "./dom.js";
 import { picture, thumbnail } from "./pictures.js";
 import { refresh } from "./state.js";
-import { giveName } from "./act.js";
+import { strip } from "./strip.js";
 
 const SHOWN = 10;
 
@@ -55,12 +56,11 @@ export function nameImages(ids, { guess = "" } = {}) {
     function taken(conflicts, name, more) {
       const gone = new Set(conflicts.map(({ id }) => id));
       const others = left.filter((id) => !gone.has(id));
-      const lines = conflicts.slice(0, 6).map((each) => h("li", { dataset: { id: each.id } }, picture(thumbnail(each.id), "", { width: 56, height: 56 }),
-        h("span", {}, `${each.by || "Somebody"} ${each.status === "rejected" ? "rejected it" : `named it ${quoted(each.named)}`}`)));
+      const deeds = Map.groupBy(conflicts, (each) => `${each.by || "Somebody"} ${each.status === "rejected" ? "rejected" : `named ${quoted(each.named)}`}`);
+      const lines = [...deeds].map(([deed, each]) => h("li", {}, h("p", {}, deed, h("span", { class: "tag" }, images(each.length))), strip(each.map(({ id }) => id), 6)));
       trouble.replaceChildren(
-        h("p", {}, `${images(gone.size)} of ${left.length} ${gone.size === 1 ? "was" : "were"} labelled by somebody else meanwhile. Nothing was changed.`),
+        h("p", {}, `${others.length ? `${images(gone.size)} of ${left.length} ${gone.size === 1 ? "was" : "were"}` : "All of them were"} labelled by somebody else meanwhile. Nothing was changed.`),
         h("ul", { class: "conflicts" }, lines),
-        conflicts.length > 6 ? h("p", { class: "lead" }, `and ${conflicts.length - 6} more`) : "",
         h("p", { class: "buttons" }, others.length ? button(`Name the other ${images(others.length)}`, () => { left = others; send(more, name); }, { class: "main" }) : "",
           button("Leave it", () => dialog.close())));
     }

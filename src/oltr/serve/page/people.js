@@ -7,6 +7,7 @@ import { sentence } from "./wording.js";
 
 const KEPT = "oltr-by";
 const mine = new Set();
+const undoable = new Set();
 let running = 0;
 let seen = null;
 let newest = 0;
@@ -19,6 +20,8 @@ export async function asMine(work) {
   try {
     const answer = await work();
     mine.add(answer.action);
+    if (answer.undone) undoable.delete(answer.undone);
+    else undoable.add(answer.action);
     return answer;
   } finally {
     running -= 1;
@@ -26,8 +29,8 @@ export async function asMine(work) {
   }
 }
 
-export const lastOfMine = () => Math.max(0, ...mine);
-export const forget = (action) => mine.delete(action);
+/** The last thing done on this page that holds, or 0. */
+export const lastOfMine = () => Math.max(0, ...undoable);
 
 async function tell() {
   if (running || seen === null || newest <= seen) return;

@@ -48,11 +48,11 @@ function drawLead() {
   const all = groups.reduce((sum, { size }) => sum + size, 0);
   $("unknowns-lead").textContent = groups.length
     ? `${images(all)} in ${groups.length === 1 ? "one group" : `${number(groups.length)} groups`} of images that look alike. What teaches most is at the top.` : "";
-  $("waiting").hidden = !busy && !waiting;
+  $("waiting").hidden = (!busy && !waiting) || (busy && !clusters.length);
   $("waiting").firstElementChild.textContent = busy ? "Grouping images that look alike…" : `${images(waiting ?? 0)} not yet in a group.`;
   $("group-now").hidden = Boolean(busy);
   $("unknowns-empty").hidden = clusters.length > 0;
-  $("unknowns-empty").textContent = busy ? "" : state?.images.unknown ? "These unknown images are not in groups yet." : "Nothing unknown. Images that fit no class appear here, in groups that look alike.";
+  $("unknowns-empty").textContent = busy ? "Grouping images that look alike…" : state?.images.unknown ? "These unknown images are not in groups yet." : "Nothing unknown. Images that fit no class appear here, in groups that look alike.";
 }
 
 /** Images that came since the groups were made, as one more group at the end. */

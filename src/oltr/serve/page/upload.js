@@ -107,7 +107,7 @@ class Job {
     const begin = this.running && !stopped ? `Looking at ${number(total)} images: ${number(sent)} done` : stopped && sent < total ? `Stopped after ${number(sent)} of ${number(total)}` : images(total);
     const parts = [begin, `${number(known)} recognised`, `${number(unknown)} unknown`];
     if (again) parts.push(`${number(again)} were there already`);
-    if (other) parts.push(`${number(other)} other files left out`);
+    if (other) parts.push(`${number(other)} other ${other === 1 ? "file" : "files"} left out`);
     $("upload").hidden = false;
     $("upload-text").textContent = `${parts.join(" · ")}`;
     $("upload-stop").textContent = this.running ? "Stop" : "Close";
