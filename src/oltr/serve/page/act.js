@@ -3,7 +3,7 @@ import { post, remove, ApiError } from "./api.js";
 import { hideChanged, showChanged } from "./changed.js";
 import { ask, confirmed } from "./dialog.js";
 import { h, images, quoted } from "./dom.js";
-import { asMine, by, lastOfMine } from "./people.js";
+import { asMine, by, forget, lastOfMine } from "./people.js";
 import { refresh } from "./state.js";
 import { problem, toast } from "./toast.js";
 import { deed } from "./wording.js";
@@ -71,7 +71,7 @@ export async function undo(action) {
 /** The last thing done on this page or, after asking, by anybody. */
 export async function undoLast() {
   const own = lastOfMine();
-  if (own) return undo(own);
+  if (own) return await undo(own) || forget(own);
   return await confirmed("Undo the last action?", "It may be somebody else's. History lists them all.", "Undo it") && undo(null);
 }
 

@@ -31,6 +31,8 @@ export async function asMine(work) {
 
 /** The last thing done on this page that holds, or 0. */
 export const lastOfMine = () => Math.max(0, ...undoable);
+/** Somebody else has undone it already, or it cannot be. */
+export const forget = (action) => { undoable.delete(action); return false; };
 
 async function tell() {
   if (running || seen === null || newest <= seen) return;

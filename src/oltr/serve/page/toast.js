@@ -19,7 +19,7 @@ export function toast(text, offer = null) {
   note.addEventListener("pointerleave", start);
   note.addEventListener("focusin", () => clearTimeout(timer));
   note.addEventListener("focusout", start);
-  while (box.childElementCount > 3) box.firstElementChild.remove();
+  while (box.childElementCount > 2) box.firstElementChild.remove();
   box.append(note);
   // Shown again, it lies above a dialog that was opened since.
   if (box.showPopover) {
