@@ -1,6 +1,6 @@
 // The page: tabs by the address's hash, what is shown kept fresh, keys.
 import { undo, undoLast } from "./act.js";
-import { onConnection } from "./api.js";
+import { Offline, onConnection } from "./api.js";
 import { hideChanged, startChanged } from "./changed.js";
 import { startClassList } from "./class_list.js";
 import { classesTab } from "./classes.js";
@@ -20,6 +20,7 @@ const names = Object.keys(tabs);
 const stale = new Set(names);
 const places = {};
 let shown = null;
+let freshening = false;
 
 /** `#unknowns/3` and `#images?class=red+fox` as parts. */
 function where() {
@@ -28,14 +29,19 @@ function where() {
   return { name: tabs[name] ? name : "images", rest, query: new URLSearchParams(query) };
 }
 
+/** Asks for what is shown where it is out of date; one after another, or an old answer could come last. */
 async function freshen() {
-  const { name, rest } = where();
-  if (!state || !stale.delete(name)) return;
+  if (freshening || !state) return;
+  freshening = true;
+  let name;
   try {
-    await tabs[name].refresh(rest);
+    while (stale.delete(name = where().name)) await tabs[name].refresh(where().rest);
   } catch (error) {
     stale.add(name);
     if (error.status) problem(error);
+    else if (!(error instanceof Offline)) console.error(error);
+  } finally {
+    freshening = false;
   }
 }
 

@@ -36,10 +36,9 @@ function build(one) {
   return node;
 }
 
-function fill(node, one, index) {
+function fill(node, one) {
   node.update(one);
   node.setAttribute("aria-label", one.name);
-  node.setAttribute("aria-posinset", index + 1);
   const strip = node.querySelector(".strip");
   const shown = examples(one.name, 3);
   if (strip.dataset.shown !== shown.join()) {

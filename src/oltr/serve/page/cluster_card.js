@@ -1,6 +1,6 @@
 // A group of unknown images as a card: a strip of pictures, what it may be, what to do with it.
 import { examples } from "./class_list.js";
-import { button, h, images, isPhone, quoted } from "./dom.js";
+import { button, h, images, isPhone, percent, quoted } from "./dom.js";
 import { picture, thumbnail } from "./pictures.js";
 
 const THUMB = 92;
@@ -15,7 +15,7 @@ export function layout(width) {
   perStrip = across * lines;
   const side = Math.min(THUMB + 20, (inside - GAP * (across - 1)) / across);
   document.documentElement.style.setProperty("--strip-side", `${side}px`);
-  return { columns: 1, gap: narrow ? 14 : 18, height: Math.round(lines * side + (lines - 1) * GAP + (narrow ? 164 : 92)) };
+  return { columns: 1, gap: narrow ? 14 : 18, height: Math.round(lines * side + (lines - 1) * GAP + (narrow ? 174 : 92)) };
 }
 
 /** `does` has open, name, reject and select, each called with the cluster. */
@@ -53,7 +53,6 @@ export function fill(selection) {
   return (node, cluster, index) => {
     node.update(cluster);
     node.setAttribute("aria-label", `Group ${index + 1}: ${about(cluster)}`);
-    node.setAttribute("aria-posinset", index + 1);
     const chosen = selection.count(cluster.images);
     const check = node.querySelector("input");
     check.checked = chosen === cluster.images.length;
@@ -73,5 +72,6 @@ export function fill(selection) {
     const hint = node.querySelector(".near");
     const said = `${cluster.looks_known}|${(cluster.nearest ?? []).map(({ name }) => name)}|${examples(cluster.nearest?.[0]?.name, 1)}`;
     if (hint.dataset.said !== said) { hint.dataset.said = said; hint.replaceChildren(...near(cluster)); }
+    hint.title = (cluster.nearest ?? []).map(({ name, share }) => `${name}: nearest to ${percent(share)} of the images`).join("\n");
   };
 }

@@ -25,8 +25,6 @@ export class ClusterView {
       fill: (node, id, index) => {
         node.setAttribute("aria-selected", selection.has(id));
         node.setAttribute("aria-label", `Image ${index + 1}`);
-        node.setAttribute("aria-setsize", this.ids.length);
-        node.setAttribute("aria-posinset", index + 1);
       },
       moved: (from, to, event) => { if (event.shiftKey) this.#range(this.#anchor, to); else this.#anchor = to; },
     });

@@ -47,7 +47,7 @@ function why(image, box) {
       const address = URL.createObjectURL(await blob(`images/${image.id}/explanation`));
       const drawing = h("img", { alt: `Why: the classes nearest to ${image.name}` });
       drawing.src = address;
-      await drawing.decode();
+      await drawing.decode().finally(() => URL.revokeObjectURL(address));
       box.replaceChildren(drawing);
       box.scrollIntoView({ block: "nearest" });
     } catch (error) {
@@ -82,6 +82,11 @@ export function openDetail(source, index) {
     at += near ?? 0;
   }
 
+  function placed() {
+    place.textContent = `${number(at + 1)} of ${number(source.length)}`;
+    [back.disabled, on.disabled] = [at <= 0, at >= source.length - 1];
+  }
+
   function go(step) {
     settle();
     if (at + step < 0 || at + step >= source.length) return;
@@ -91,8 +96,7 @@ export function openDetail(source, index) {
 
   async function show() {
     const id = idAt(at);
-    place.textContent = `${number(at + 1)} of ${number(source.length)}`;
-    [back.disabled, on.disabled] = [at <= 0, at >= source.length - 1];
+    placed();
     // A page of the list that is on its way.
     if (!id) { setTimeout(() => { if (dialog.open) show(); }, 200); return; }
     photo.src = `images/${id}/picture`;
@@ -144,6 +148,7 @@ export function openDetail(source, index) {
     const does = { ArrowLeft: () => go(-1), k: () => go(-1), ArrowRight: () => go(1), j: () => go(1), n: () => image && !labelled && name(), r: () => image && !labelled && leaveOut() }[event.key];
     if (does) { event.preventDefault(); does(); }
   }, { signal: closed.signal });
+  document.addEventListener("listed", () => { settle(); placed(); }, { signal: closed.signal });
   show();
 }
 

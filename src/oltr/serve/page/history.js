@@ -13,7 +13,7 @@ const DELETABLE = { known: "recognised", rejected: "rejected", named: "named", u
 let grid = null;
 let actions = [];
 
-const layout = () => ({ columns: 1, gap: 10, height: isPhone() ? 184 : 84 });
+const layout = () => ({ columns: 1, gap: 10, height: isPhone() ? 190 : 84 });
 
 function build(action) {
   let now = action;
@@ -27,10 +27,9 @@ function build(action) {
   return node;
 }
 
-function fill(node, action, index) {
+function fill(node, action) {
   node.update(action);
   node.setAttribute("aria-label", `${action.id}: ${sentence(action)}`);
-  node.setAttribute("aria-posinset", index + 1);
   node.classList.toggle("undone", Boolean(action.undone_by));
   const way = action.kind === "undo" ? null
     : action.undone_by ? h("span", { class: "tag" }, `undone by ${action.undone_by}`)

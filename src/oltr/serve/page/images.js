@@ -44,6 +44,7 @@ const load = (offset, limit) => get("images", {
 
 function arrived() {
   grid.show(pages);
+  document.dispatchEvent(new Event("listed"));
   const { length } = pages;
   const any = filter.status || filter.class;
   $("filter-count").textContent = state ? (any ? `${number(length)} of ${counted(state.images.total)}` : counted(length)) : "";

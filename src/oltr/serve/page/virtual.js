@@ -151,6 +151,10 @@ export class Grid {
       if (fresh || drawn.index !== index || changed) {
         node.style.transform = `translate(${(index % columns) * across}px, ${Math.floor(index / columns) * (height + gap)}px)`;
       }
+      if ((fresh || changed || drawn.index !== index) && node.matches("article, [role=option]")) {
+        node.setAttribute("aria-posinset", index + 1);
+        node.setAttribute("aria-setsize", this.items.length);
+      }
       if (item !== undefined && (fresh || changed || drawn.item !== item || drawn.index !== index)) this.fill(node, item, index);
       Object.assign(drawn, { item, index });
       if (this.roving) node.tabIndex = index === this.current ? 0 : -1;
