@@ -19,18 +19,26 @@ def atomic_write(path: Path) -> Iterator[Path]:
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        yield temporary
-        temporary.replace(path)
+        with unwritable(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            yield temporary
+            temporary.replace(path)
+    finally:
+        if path.parent.is_dir():
+            temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def unwritable(path: Path) -> Iterator[None]:
+    """Tell of a full disk or a forbidden folder as a `UserError`."""
+    try:
+        yield
     except OSError as problem:
         kept = " What was there before is kept." if path.is_file() else ""
         raise UserError(
             f"{path} could not be written: {problem.strerror or problem}.{kept}",
             try_this="a disk with room, or another folder",
         ) from problem
-    finally:
-        if path.parent.is_dir():
-            temporary.unlink(missing_ok=True)
 
 
 def sync(path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import shutil
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -20,7 +19,7 @@ from oltr.data.sources import read_source
 from oltr.errors import UserError
 from oltr.openworld.teachable import Teachable
 from oltr.registry import unknown_name
-from oltr.runs.copy_run import copy_run
+from oltr.runs.copy_run import copied_run
 from oltr.runs.given_images import Given
 from oltr.runs.measure_levels import measure_levels
 from oltr.runs.parents import PRECISION, fit_rollup
@@ -90,6 +89,7 @@ class Recognizer(Teachable):
                 manifest = split_by_group(manifest, self.group_by)
             config = self._configure(manifest)
             console.notes(manifest.notes)
+            self._warn_of_forgetting(manifest.classes)
             temporary = tempfile.TemporaryDirectory(prefix="oltr-") if self.run is None else None
             path = Path(self.run or ".") if temporary is None else Path(temporary.name) / "run"
             named = str(source) if isinstance(source, str | Path) else ""
@@ -166,13 +166,9 @@ class Recognizer(Teachable):
         run, path = self._trained(), Path(path)
         if path.resolve() == run.path.resolve():
             return self
-        part = copy_run(run.path, path)
-        try:
+        with copied_run(run.path, path) as part:
             if TrainedRun(part).rule != run.rule:
                 TrainedRun(part).keep_rule(run.rule)
-            part.replace(path)  # an empty folder there gives way
-        finally:
-            shutil.rmtree(part, ignore_errors=True)
         return self
 
     def export(self, path: str | Path, check: Path | int = 100) -> Exported:

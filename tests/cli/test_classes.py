@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from oltr.cli.main import _guarded
+from oltr.errors import UserError
 from oltr.runs.trained_run import TrainedRun
 from tests.cli.conftest import QUICK
 from tests.helpers.pictures import class_folders
@@ -94,6 +95,40 @@ def test_trained_anew_with_what_was_collected(oltr, run, lynx, tmp_path):
     assert anew.config.method == "plain" and anew.manifest.sizes()["test"]
     oltr("train", "--from", run, "--method", "oltr").refused("--from takes source and settings from the run")
     oltr("train").refused("There is no SOURCE")
+
+
+def test_a_run_trained_anew_lives_on_without_the_old_one(oltr, run, lynx, tmp_path):
+    oltr("add-class", run, "lynx", lynx)
+    words = ("train", "--from", run, "--out", tmp_path / "anew", "--cpu")
+    said = oltr(*words)
+    shutil.rmtree(run)
+    assert oltr(*words, "--resume").out == said.out  # as it was begun
+    oltr(*words, "--resume", "--seed", 3).refused("another configuration")
+    moved = (tmp_path / "anew").rename(tmp_path / "moved")
+    opened = TrainedRun(moved)
+    assert all(path.is_file() for path in opened.manifest.paths("train"))
+    lynxes = opened.manifest.rows("train").query("label == 'lynx'")["path"]
+    assert len(lynxes) == 5 and all(path.startswith(f"{moved}/collected/") for path in lynxes)
+    new = class_folders(tmp_path / "new", {"fox": 3}, size=16) / "fox"
+    assert oltr("add-class", moved, "fox", new).code == 0
+    assert oltr("train", "--from", moved, "--out", tmp_path / "third", "--cpu").code == 0
+    shutil.rmtree(moved)
+    third = TrainedRun(tmp_path / "third")
+    assert all(path.is_file() for path in third.manifest.paths("train"))
+    assert third.counts[third.class_names.index("lynx")] == 5
+    assert third.counts[third.class_names.index("fox")] == 3
+
+
+def test_training_anew_that_comes_to_nothing_leaves_nothing(oltr, run, lynx, tmp_path, monkeypatch):
+    oltr("add-class", run, "lynx", lynx)
+    with monkeypatch.context() as patch:
+        patch.setattr("oltr.runs.train_run.train", lambda *_: (_ for _ in ()).throw(UserError("stopped")))
+        oltr("train", "--from", run, "--out", tmp_path / "anew", "--cpu").refused("stopped")
+    assert [each.name for each in tmp_path.iterdir()] == ["run"]
+    (tmp_path / "anew" / "collected").mkdir(parents=True)  # of a killed one
+    (tmp_path / "anew" / "collected" / "left.png").touch()
+    assert oltr("train", "--from", run, "--out", tmp_path / "anew", "--cpu").code == 0
+    assert not (tmp_path / "anew" / "collected" / "left.png").exists()
 
 
 def test_a_pack_cannot_be_joined_with_files(oltr, trained, lynx, tmp_path):

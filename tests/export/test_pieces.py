@@ -15,6 +15,7 @@ from oltr.nn.expert_head import ExpertHead
 from oltr.nn.extended_head import AddedRows, ExtendedHead
 from oltr.nn.generated_head import GeneratedHead
 from oltr.nn.heads import LinearHead, MetaEmbeddingHead
+from oltr.nn.memory import Memory
 from oltr.nn.meta_embedding import MetaEmbedding
 from oltr.nn.regressed_head import RegressedHead
 from oltr.nn.regressors import RecursiveRegressor
@@ -47,8 +48,9 @@ def heads() -> dict[str, nn.Module]:
         made[name].start_from(means)
     for name in ("memory", "raw"):
         made[name].meta.memory.start_from(means)
-    weight, bias, centroids = torch.randn(2, D), torch.randn(2), torch.randn(2, D)
-    rows = AddedRows(torch.tensor([3, 0]), weight, bias, torch.randn(D), centroids)
+    weight, bias, memory = torch.randn(2, D), torch.randn(2), Memory(4, D)
+    memory.start_from(torch.randn(4, D))
+    rows = AddedRows(torch.tensor([3, 0]), weight, bias, torch.randn(D), memory)
     for name in ("linear", "memory"):
         made[f"{name} extended"] = ExtendedHead(made[name], rows)
     return {name: head.eval() for name, head in made.items()}

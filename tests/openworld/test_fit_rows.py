@@ -8,6 +8,7 @@ from torch.nn import functional as F
 from oltr.nn.extended_head import AddedRows, ExtendedHead, centred_unit
 from oltr.nn.fit_rows import fit_rows
 from oltr.nn.heads import LinearHead, Output
+from oltr.nn.memory import Memory
 
 
 def problem(seed: int = 0):
@@ -57,7 +58,7 @@ def test_an_extended_head_keeps_some_logits_and_adds_others():
     torch.manual_seed(0)
     head, v = LinearHead(4, 3).eval(), torch.randn(5, 4)
     weight, bias, centre = torch.randn(2, 4), torch.randn(2), torch.randn(4)
-    rows = AddedRows(torch.tensor([2, 0]), weight, bias, centre, torch.randn(2, 4))
+    rows = AddedRows(torch.tensor([2, 0]), weight, bias, centre)
     whole = ExtendedHead(head, rows).eval()(v)
     assert torch.equal(whole.logits[:, :2], head(v).logits[:, [2, 0]])
     for image in range(5):
@@ -66,13 +67,14 @@ def test_an_extended_head_keeps_some_logits_and_adds_others():
     assert torch.allclose(centred_unit(v, centre).norm(dim=1), torch.full((5,), 16.0))
 
 
-def test_the_nearest_centroid_may_be_an_added_one():
+def test_reachability_is_the_distance_to_the_nearest_centroid_known_now():
     class Remembering(LinearHead):
         def forward(self, direct):
             return Output(self.classifier(direct), direct, reachability=torch.tensor([3.0, 0.5]))
 
     v = torch.tensor([[1.0, 0.0], [0.0, 9.0]])
-    rows = AddedRows(
-        torch.arange(2), torch.zeros(1, 2), torch.zeros(1), torch.zeros(2), torch.tensor([[1.0, 1.0]])
-    )
-    assert ExtendedHead(Remembering(2, 2), rows)(v).reachability.tolist() == [1.0, 0.5]
+    memory = Memory(2, 2)
+    memory.start_from(torch.tensor([[1.0, 1.0], [0.0, 7.0]]))
+    row = torch.arange(1), torch.zeros(1, 2), torch.zeros(1), torch.zeros(2)
+    assert ExtendedHead(Remembering(2, 2), AddedRows(*row, memory))(v).reachability.tolist() == [1.0, 2.0]
+    assert ExtendedHead(Remembering(2, 2), AddedRows(*row))(v).reachability.tolist() == [3.0, 0.5]

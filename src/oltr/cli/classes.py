@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -34,7 +33,7 @@ def add_class(
         out: leave RUN as it is, and write the run with the new class to this folder
     """
     from oltr.openworld.add_class import add_class as added
-    from oltr.runs.copy_run import copy_run
+    from oltr.runs.copy_run import copied_run
     from oltr.runs.named_images import named_images
     from oltr.runs.trained_run import TrainedRun
     from oltr.wording import count
@@ -46,14 +45,9 @@ def add_class(
     if out is None:
         result = added(opened, name, [Path(path) for path in named.paths], more=more)
     else:
-        part = copy_run(opened.path, out, "--out")
-        try:
-            opened = TrainedRun(part)
-            result = added(opened, name, [Path(path) for path in named.paths], more=more)
-            part.replace(out)
-            opened = TrainedRun(out)
-        finally:
-            shutil.rmtree(part, ignore_errors=True)
+        with copied_run(opened.path, out, "--out") as part:
+            result = added(TrainedRun(part), name, [Path(path) for path in named.paths], more=more)
+        opened = TrainedRun(out)
     if as_json:
         print_json(
             {"class": result.name, "images": result.images, "action": result.action}
@@ -66,7 +60,7 @@ def add_class(
 
 
 def remove_class(run: Run, name: Name, as_json: Json = False) -> None:
-    """Let a run forget a class; its images will be other classes or unknown."""
+    """Let a run forget a class: its images are unknown ones now, and `oltr evaluate` counts them so."""
     from oltr.openworld.change_classes import remove_class as removed
     from oltr.runs.trained_run import TrainedRun
 

@@ -32,6 +32,9 @@ def evaluate(
 ) -> None:
     """Measure a run from its cached outputs, or on another source; under its own rejection rule or another.
 
+    Where classes were added or removed, open images of a class that is known now are test images of it, less
+    those that it was learned from, and test images of a removed class are open.
+
     The run is changed (its rule in run.yaml, its report.json) only with --keep; under its own rule its
     report.json is written anew.
 

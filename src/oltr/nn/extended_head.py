@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from oltr.nn.heads import Head, Output
-from oltr.nn.memory import squared_distances
+from oltr.nn.memory import Memory
 
 SCALE = 16.0  # length of the features that added rows see: one decay then suits every network
 
@@ -18,40 +18,41 @@ def centred_unit(direct: Tensor, centre: Tensor) -> Tensor:
 
 
 class AddedRows(nn.Module):
-    """The classes known now: k of the trained ones, and M added, each with a row and a centroid."""
+    """The classes known now: k of the trained ones, and M added, each with a row; with a memory, a centroid
+    of each."""
 
-    def __init__(self, kept: Tensor, weight: Tensor, bias: Tensor, centre: Tensor, centroids: Tensor):
+    def __init__(
+        self, kept: Tensor, weight: Tensor, bias: Tensor, centre: Tensor, memory: Memory | None = None
+    ):
         super().__init__()
         self.kept: Tensor
         self.weight: Tensor
         self.bias: Tensor
         self.centre: Tensor
-        self.centroids: Tensor
         self.register_buffer("kept", kept)  # k int64, numbers of trained classes
         self.register_buffer("weight", weight)  # M×D
         self.register_buffer("bias", bias)  # M
         self.register_buffer("centre", centre)  # μ, D
-        self.register_buffer("centroids", centroids)  # M×D, mean direct features
+        self.memory = memory  # of k + M classes; None: the trained head's still holds, or there is none
 
     def forward(
         self, direct: Tensor, logits: Tensor, reachability: Tensor | None
     ) -> tuple[Tensor, Tensor | None]:
         """Logits B×(k + M) and reachability B, from those of the trained head."""
         kept = logits.index_select(1, self.kept)
+        if reachability is not None and self.memory is not None:
+            reachability = self.memory.reachability(direct.float(), constant=True).to(reachability.dtype)
         if not len(self.bias):
             return kept, reachability
         added = F.linear(centred_unit(direct, self.centre), self.weight, self.bias)
-        if reachability is not None:
-            nearest = squared_distances(direct.float(), self.centroids).amin(dim=1).sqrt()
-            reachability = torch.minimum(reachability, nearest.to(reachability.dtype))
         return torch.cat([kept, added.to(kept.dtype)], dim=1), reachability
 
 
 class ExtendedHead(Head):
     """logits = [z_k of the trained classes that are kept | W u(v_direct) + b]: B×D → Output with B×(k + M).
 
-    The trained head works as before, whatever kind it is. Where it has a memory, the added classes have
-    their centroids in it too: γ is the distance to the nearest of all.
+    The trained head works as before, whatever kind it is. Where it has a memory, γ is the distance to the
+    nearest centroid of the classes known now.
     """
 
     def __init__(self, head: Head, rows: AddedRows):

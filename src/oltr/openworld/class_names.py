@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable
 
+from oltr.data.label_spelling import alike
 from oltr.data.validate import UNNAMED
 from oltr.errors import UserError
 from oltr.registry import unknown_name
@@ -14,12 +15,6 @@ from oltr.runs.trained_run import TrainedRun
 def as_kept(name: str) -> str:
     """A name as a run keeps it: composed (NFC), without blanks around it."""
     return unicodedata.normalize("NFC", name).strip()
-
-
-def alike(name: str) -> str:
-    """Equal for names that differ by case, blanks or Unicode form alone."""
-    plain = unicodedata.normalize("NFD", name).casefold()
-    return " ".join(unicodedata.normalize("NFC", plain).split())
 
 
 def known_class(run: TrainedRun, name: str) -> str:

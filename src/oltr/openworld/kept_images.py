@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import os
 import shutil
@@ -19,7 +18,8 @@ from PIL import Image, ImageOps
 from oltr.console import console
 from oltr.data.images import read_bytes
 from oltr.errors import UserError
-from oltr.files import sync
+from oltr.files import sync, unwritable
+from oltr.runs.learned_images import content_digest
 
 Picture: TypeAlias = Path | Image.Image | np.ndarray
 
@@ -47,7 +47,7 @@ def copied(folder: Path, images: Sequence[Picture], digests: Sequence[str]) -> I
     What is not put in its place vanishes at the end. A killed process may leave its `.part` folder, or copies
     that no action names: nothing looks at either.
     """
-    try:
+    with unwritable(folder):
         new = not folder.is_dir()
         folder.mkdir(exist_ok=True)
         if new:
@@ -57,12 +57,6 @@ def copied(folder: Path, images: Sequence[Picture], digests: Sequence[str]) -> I
             yield Copies(_stage(staged, images, digests), staged, folder)
         finally:
             shutil.rmtree(staged, ignore_errors=True)
-    except OSError as problem:
-        raise UserError(
-            f"The images could not be copied to {folder}: {problem.strerror or problem}.",
-            "The run's classes are as they were.",
-            "a disk with room, and a run folder that may be written",
-        ) from problem
 
 
 def _stage(staged: Path, images: Sequence[Picture], digests: Sequence[str]) -> list[str]:
@@ -96,13 +90,8 @@ def _link(image: Path, place: Path) -> None:
         sync(place)
 
 
-def content_digest(content: bytes) -> str:
-    """By which a copy of an image is named."""
-    return hashlib.blake2b(content, digest_size=16).hexdigest()
-
-
 def digest_of(image: Picture) -> str:
-    """The same of an image; empty where it cannot be read."""
+    """The digest of an image's content; empty where it cannot be read."""
     content = _content(image)
     return content_digest(content) if content else ""
 

@@ -88,10 +88,12 @@ def _picture(path: str, edge: bool = False) -> Shown:
 
 
 def _examples(run: TrainedRun, names: set[str]) -> dict[str, str]:
-    """A training image of each class, where the run's images are still there."""
+    """A training image of each class, where it is still there; of an added one, the first collected."""
+    files = {each.name: str(run.path / each.files[0]) for each in run.changes.added}
+    found = {name: _picture(file).source for name, file in files.items() if name in names}
     try:
         own = Thumbnails(run.manifest, ["train"])
     except UserError:
-        return {}
+        return found
     labels = own.rows["train"]["label"].tolist()
-    return {name: own.thumbnail("train", labels.index(name)) for name in sorted(names & set(labels))}
+    return found | {name: own.thumbnail("train", labels.index(name)) for name in sorted(names & set(labels))}

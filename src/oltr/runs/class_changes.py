@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from oltr.data.manifest import Manifest
 from oltr.nn.extended_head import AddedRows, ExtendedHead
+from oltr.nn.heads import MetaEmbeddingHead
+from oltr.nn.memory import Memory
 from oltr.nn.network import Network
 from oltr.runs.history import Action, holding
 from oltr.runs.outputs import OPEN, Outputs
@@ -67,32 +68,45 @@ class ClassChanges:
                 numbers[each.trained] = place
         return numbers
 
-    def rows(self, centre: Tensor) -> AddedRows:
+    def numbers_by_label(self) -> np.ndarray:
+        """The same for images labelled so, K: those of a removed class whose name another has now are its."""
+        numbers, names = self.numbers(), self.names
+        for number in np.flatnonzero(numbers < 0):
+            if self.trained[number] in names:
+                numbers[number] = names.index(self.trained[number])
+        return numbers
+
+    def rows(self, centre: Tensor, memory: Memory | None = None) -> AddedRows:
         """What turns the trained head's logits into those of the classes known now."""
         dims = len(centre)
         weight = np.stack([each.weight for each in self.added]) if self.added else np.empty((0, dims))
-        means = [each.features.mean(axis=0) for each in self.added]
         return AddedRows(
             torch.tensor(self.kept, dtype=torch.int64),
             torch.tensor(weight, dtype=torch.float32),
             torch.tensor([each.bias for each in self.added], dtype=torch.float32),
             centre,
-            torch.tensor(np.stack(means) if means else np.empty((0, dims)), dtype=torch.float32),
+            memory,
         )
 
-    def of_manifest(self, manifest: Manifest) -> Manifest:
-        """The run's own data under the names of now, without images of removed classes."""
-        if not self:
-            return manifest
-        numbers, names = self.numbers(), self.names
-        now = {old: names[number] for old, number in zip(self.trained, numbers, strict=True) if number >= 0}
-        table = manifest.table
-        known = table["split"] != "open"
-        table = table[~known | table["label"].isin(now)]
-        labels = table["label"].where(table["split"] == "open", table["label"].map(now))
-        return dataclasses.replace(
-            manifest, table=table.assign(label=labels).reset_index(drop=True), classes=tuple(names)
-        )
+    def memory(self, head: nn.Module, trained: np.ndarray) -> Memory | None:
+        """The trained head's memory with the centroids of the classes known now, from their training counts;
+        None where it has none, or the same."""
+        before = head.meta.memory if isinstance(head, MetaEmbeddingHead) else None
+        if before is None or (not self.added and len(self.kept) == len(self.trained)):
+            return None
+        old, known = before.centroids.detach().float().cpu(), before.known.cpu()
+        centroids, there = [*old[list(self.kept)]], [*known[list(self.kept)].tolist()]
+        for each in self.added:
+            total, images = torch.from_numpy(each.features).sum(dim=0), len(each.features)
+            if each.trained is not None and known[each.trained]:
+                total = total + int(trained[each.trained]) * old[each.trained]
+                images += int(trained[each.trained])
+            centroids.append(total / images)
+            there.append(True)
+        now = Memory(len(centroids), old.shape[1])
+        now.start_from(torch.stack(centroids))
+        now.known.copy_(torch.tensor(there))
+        return now
 
 
 def fold(trained: Sequence[str], history: Sequence[Action]) -> ClassChanges:
@@ -141,17 +155,17 @@ def extended(network: Network, rows: AddedRows) -> Network:
     return Network(network.backbone, network.direct_feature, head, network.attention).eval()
 
 
-def changed_outputs(changes: ClassChanges, outputs: Outputs, rows: AddedRows) -> Outputs:
-    """Outputs of the trained network as those of the classes known now, without images of removed ones."""
-    labels = outputs.labels
-    numbers = torch.from_numpy(np.append(changes.numbers(), OPEN))  # −1 finds the last: open stays open
-    now = numbers[labels]
-    still = (now != OPEN) | (labels == OPEN)
+def by_class(numbers: np.ndarray, labels: Tensor) -> np.ndarray:
+    """The number that each label has now, from those of the trained classes; open stays open."""
+    return np.append(numbers, OPEN)[labels.numpy()]  # −1 finds the last
+
+
+def changed_outputs(outputs: Outputs, rows: AddedRows, labels: np.ndarray) -> Outputs:
+    """Outputs of the trained network as those of the classes known now, whose numbers are the labels."""
     logits, reachability = rows(outputs.features, outputs.logits, outputs.reachability)
-    changed = dataclasses.replace(
-        outputs, logits=logits, reachability=reachability, labels=torch.where(still, now, OPEN)
+    return dataclasses.replace(
+        outputs, logits=logits, reachability=reachability, labels=torch.from_numpy(labels)
     )
-    return changed if bool(still.all()) else changed.subset(np.flatnonzero(still.numpy()))
 
 
 def with_collected(run: TrainedRun, training: Outputs) -> tuple[Tensor, Tensor, Tensor]:

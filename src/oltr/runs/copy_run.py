@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from oltr.errors import UserError
+from oltr.files import sync, unwritable
+from oltr.runs.history import History
+from oltr.training.run_folder import RunFolder
 
 
-def copy_run(run: Path, to: Path, what: str = "path") -> Path:
-    """A temporary copy beside `to`, without checkpoints, to be finished and then put in its place."""
+@contextmanager
+def copied_run(run: Path, to: Path, what: str = "path") -> Iterator[Path]:
+    """A temporary copy beside `to`, without checkpoints, to be finished in the block; then it is there.
+
+    The history is copied first, as it is between two actions: all that it speaks of is then in the folder.
+    """
     if to.exists() and not (to.is_dir() and not any(to.iterdir())):
         why = "It is not empty." if to.is_dir() else "It is a file."
         raise UserError(f"{what} is {to}.", why, "a new or empty folder")
@@ -19,5 +28,18 @@ def copy_run(run: Path, to: Path, what: str = "path") -> Path:
         raise UserError(f"{what} {to} lies in the run itself.", try_this="a folder beside it")
     part = to.with_name(f".{to.name}.{os.getpid()}.part")
     shutil.rmtree(part, ignore_errors=True)
-    shutil.copytree(run, part, ignore=shutil.ignore_patterns("checkpoints"))
-    return part
+    history = RunFolder(run).history
+    left_out = shutil.ignore_patterns("checkpoints", f"{history.name}*", ".*.part")
+    try:
+        with unwritable(to):
+            part.mkdir(parents=True)
+            History(history).copy(RunFolder(part).history)
+            shutil.copytree(run, part, ignore=left_out, dirs_exist_ok=True)
+        yield part
+        with unwritable(to):
+            for place in (part, *part.rglob("*")):
+                sync(place)
+            part.replace(to)  # an empty folder there gives way
+            sync(to.parent)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)

@@ -162,6 +162,12 @@ class History:
             database.execute("UPDATE actions SET undone_by = ? WHERE id = ?", (by, number))
         return by
 
+    def copy(self, to: Path) -> None:
+        """Write it to another file as it is between two actions, whoever is writing."""
+        if self.path.is_file():
+            with self.database() as database, closing(sqlite3.connect(to)) as other:
+                database.backup(other)
+
     @contextmanager
     def _change(self, after: int) -> Iterator[sqlite3.Connection]:
         """A transaction that fails if others have changed the run since `after`."""

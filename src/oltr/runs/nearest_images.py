@@ -1,4 +1,4 @@
-"""The training images that look most like an image, by the angle between features."""
+"""The training images that look most like an image, by the angle between features; collected ones too."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from oltr.console import console
 from oltr.errors import UserError
+from oltr.runs.class_changes import with_collected
 
 if TYPE_CHECKING:
     from oltr.runs.trained_run import TrainedRun
@@ -29,13 +30,15 @@ class NearestImages:
         paths = manifest.rows("train")["path"]
         here = manifest.pack is None and manifest.items is None
         self.paths = [str(manifest.root / path) if here else path for path in paths]
-        self.directions = F.normalize(run.own_outputs()["train"].features, dim=1)  # N×D
-        if len(self.paths) != len(self.directions):
+        training = run.own_outputs()["train"]
+        if len(self.paths) != len(training):
             raise UserError(
-                f"{run.path} has outputs of {len(self.directions)} training images, its source has "
+                f"{run.path} has outputs of {len(training)} training images, its source has "
                 f"{len(self.paths)}.",
                 "The two do not belong together.",
             )
+        self.paths += [str(run.path / file) for each in run.changes.added for file in each.files]
+        self.directions = F.normalize(with_collected(run, training)[0], dim=1)  # N×D
         self.number = min(number, len(self.paths))
 
     def __call__(self, features: Tensor) -> list[list[str]]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from oltr.console import console
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 def own_manifest(run: TrainedRun) -> Manifest:
     """The data that the run was trained on, from where run.yaml says they are."""
     source = run.facts.get("source")
+    if source and _collected_before(run) is not None and run.folder.collected_manifest.is_file():
+        source = str(run.folder.collected_manifest)
     try:
         if not source:
             raise UserError("run.yaml does not tell where they are.")
@@ -39,7 +43,25 @@ def as_own(run: TrainedRun, manifest: Manifest) -> Manifest | None:
     it made; None: others."""
     skipped = read_skipped(run.folder.skipped)
     own = _as_split(run, without(manifest, skipped) if skipped else manifest)
-    return own if own.fingerprint() == run.facts["data"]["fingerprint"] else None
+    return _brought_along(run, own) if own.fingerprint() == run.facts["data"]["fingerprint"] else None
+
+
+def _collected_before(run: TrainedRun) -> Path | None:
+    """Where the run's folder of images collected before its training was then; None: it has none."""
+    source = Path(run.facts.get("source") or "")
+    usual = run.folder.collected_manifest.relative_to(run.folder.path)
+    return source.parent if source.parts[-2:] == usual.parts else None
+
+
+def _brought_along(run: TrainedRun, own: Manifest) -> Manifest:
+    """The manifest with images that lie in the run's folder, wherever that is now."""
+    before, now = _collected_before(run), run.folder.collected.absolute()
+    if before is None or before == now:
+        return own
+    paths = [
+        str(now / Path(path).name) if Path(path).parent == before else path for path in own.table["path"]
+    ]
+    return dataclasses.replace(own, table=own.table.assign(path=paths))
 
 
 def _as_split(run: TrainedRun, manifest: Manifest) -> Manifest:
@@ -79,12 +101,16 @@ def open_for(run: TrainedRun, manifest: Manifest, splits: Sequence[str]) -> dict
         return open_images(manifest, splits, data.frame, data.image_size, run.device, progress)
 
 
-def check_classes(run: TrainedRun, manifest: Manifest) -> None:
-    """Refuse data that the run cannot be measured on."""
+def check_tests(manifest: Manifest) -> None:
+    """Refuse data without test images."""
     if not manifest.sizes()["test"]:
         raise UserError("The source has no test images.", try_this="a source with a test split")
+
+
+def check_classes(run: TrainedRun, manifest: Manifest) -> None:
+    """Refuse data of other classes than the run knows, or was trained on."""
     labels = {*manifest.rows("test")["label"], *manifest.rows("val")["label"]}
-    if strangers := sorted(labels - set(run.class_names)):
+    if strangers := sorted(labels - {*run.class_names, *run.changes.trained}):
         raise UserError(
             f"{count(len(strangers), 'class')} of the source {'is' if len(strangers) == 1 else 'are'} "
             "not among the run's.",

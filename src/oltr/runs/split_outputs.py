@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from contextlib import suppress
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -17,15 +20,17 @@ from oltr.data.manifest import Manifest
 from oltr.errors import UserError
 from oltr.nn.network import Network
 from oltr.openset import Score
-from oltr.runs.class_changes import changed_outputs
+from oltr.runs.class_changes import by_class, changed_outputs
 from oltr.runs.collect import collect_outputs
-from oltr.runs.outputs import SPLITS, Outputs
+from oltr.runs.outputs import OPEN, SPLITS, Outputs
 from oltr.runs.own_data import images_needed, open_for
 from oltr.training.inference import ViewChange
 
 if TYPE_CHECKING:
     from oltr.runs.trained_run import TrainedRun
 
+MEASURED = ("test", "open")  # between which images move when classes change
+CLASSES = "-classes-"  # and the last change
 RESUME = "the same oltr train command with --resume"
 MADE_ANEW = f"{RESUME}, which makes them anew"
 
@@ -47,21 +52,64 @@ class OwnOutputs(SplitOutputs):
     """On the run's own images, kept in RUN/outputs, those of a score's view of them in a folder of its own.
 
     Training keeps val, test and open; whatever else is asked for (train, another view) is computed once.
+    What is kept is of the trained network, and becomes that of the classes known now when it is read; but a
+    view follows the gradient of the network as it is now, and is kept for these classes alone.
     """
 
     def __init__(self, run: TrainedRun, score: Score | None = None):
         self.run, self.score = run, score
-        self.place = run.folder.outputs / (score.view if score is not None else "")
+        self.view = score.view if score is not None else ""
+        of_classes = f"{CLASSES}{run.changes.version}" if self.view and run.changes else ""
+        self.place = run.folder.outputs / f"{self.view}{of_classes}"
         self.made: dict[str, Outputs] = {}
 
     def __getitem__(self, split: str) -> Outputs:
         if split not in self.made:
-            kept, run = self._load(split), self.run
-            self.made[split] = changed_outputs(run.changes, kept, run.added_rows) if run.changes else kept
+            as_kept = self.view or not self.run.changes
+            self.made[split] = self._load(split) if as_kept else self._changed(split)
         return self.made[split]
 
     def __contains__(self, split: object) -> bool:
+        if self.run.changes and split in MEASURED:
+            with suppress(UserError):
+                return bool(len(self.run.own_outputs()[str(split)]))
+        return self._is_kept(str(split))
+
+    def _is_kept(self, split: str) -> bool:
         return (self.run.folder.outputs / f"{split}.safetensors").is_file()
+
+    def _changed(self, split: str) -> Outputs:
+        """Those of a split as it is with the classes known now."""
+        run = self.run
+        if split not in MEASURED:
+            kept = self._load(split)
+            numbers = by_class(run.changes.numbers(), kept.labels)
+            rows = np.flatnonzero((numbers != OPEN) | (kept.labels == OPEN).numpy())
+            return changed_outputs(kept.subset(rows), run.added_rows, numbers[rows])
+        parts, places = [], []
+        for each in filter(self._is_kept, MEASURED):
+            kept, (numbers, positions) = self._load(each), self._classes[each]
+            rows = np.flatnonzero(numbers >= 0 if split == "test" else numbers == OPEN)
+            parts.append(changed_outputs(kept.subset(rows), run.added_rows, numbers[rows]))
+            places.append(positions[rows])
+        if not any(map(len, parts)) and not self._is_kept(split):
+            raise self._missing(split)
+        return Outputs.joined(parts).subset(np.argsort(np.concatenate(places)))  # in the manifest's order
+
+    @cached_property
+    def _classes(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+        """Of each measured split the images' classes now, and their places in the manifest."""
+        run = self.run
+        try:
+            return {each: (run.current_classes[each], run.own_data.positions(each)) for each in MEASURED}
+        except UserError as problem:
+            if run.changes.added and self._is_kept("open"):
+                console.warn(f"open images of classes that have a name now count as unknown: {problem.what}")
+        found, place = {}, 0
+        for each in filter(self._is_kept, MEASURED):
+            numbers = by_class(run.changes.numbers_by_label(), self._load(each).labels)
+            found[each] = numbers, np.arange(place, place := place + len(numbers))
+        return found
 
     def _load(self, split: str) -> Outputs:
         file = self.place / f"{split}.safetensors"
@@ -72,12 +120,20 @@ class OwnOutputs(SplitOutputs):
             raise self._missing(split)
         outputs = self._compute(split)
         outputs.save(file)
+        if self.view:
+            self._drop_outdated()
         return outputs
+
+    def _drop_outdated(self) -> None:
+        """Views of other classes go, that a run which learns every week does not grow by them."""
+        for folder in self.run.folder.outputs.glob(f"{self.view}{CLASSES}*"):
+            if folder != self.place:
+                shutil.rmtree(folder, ignore_errors=True)
 
     def _compute(self, split: str) -> Outputs:
         try:
-            trained = self.run.as_trained  # what is kept does not depend on the classes added or removed
-            return outputs_on(trained, trained.manifest, split, self.score)
+            run = self.run if self.view else self.run.as_trained
+            return outputs_on(run, run.manifest, split, self.score)
         except UnreadableImage as problem:
             raise images_needed(self.run, problem) from None
 

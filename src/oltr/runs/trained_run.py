@@ -15,16 +15,18 @@ from oltr.console import console
 from oltr.data.broken import drop_broken
 from oltr.data.manifest import Manifest
 from oltr.data.sources import read_source
+from oltr.data.validate import learned_since
 from oltr.errors import UserError
 from oltr.metrics.accuracy import mean, per_class_accuracy
 from oltr.openset import SCORES, RejectionRule, Score
 from oltr.recipes import load_recipe
 from oltr.runs.class_changes import with_collected
+from oltr.runs.current_splits import current_classes, current_manifest
 from oltr.runs.decisions import Decisions, decide
 from oltr.runs.evaluate import evaluate
 from oltr.runs.exemplars import Exemplars, exemplars
 from oltr.runs.outputs import Outputs, Scored, scored_by
-from oltr.runs.own_data import as_many_images, as_own, check_classes, own_manifest
+from oltr.runs.own_data import as_many_images, as_own, check_classes, check_tests, own_manifest
 from oltr.runs.predict import predict
 from oltr.runs.report import Report
 from oltr.runs.rule import as_values, other_rule, saved_rule, settled_again, wished_rule
@@ -34,6 +36,7 @@ from oltr.runs.stale_report import unmeasured
 from oltr.runs.temperature import saved_temperature
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
 
 
@@ -72,8 +75,13 @@ class TrainedRun(RunModel):
 
     @cached_property
     def manifest(self) -> Manifest:
-        """The same under the class names of now, without images of classes that were removed."""
-        return self.changes.of_manifest(self.own_data)
+        """The same under the splits and class names of now."""
+        return current_manifest(self, self.own_data, self.current_classes) if self.changes else self.own_data
+
+    @cached_property
+    def current_classes(self) -> dict[str, np.ndarray]:
+        """By split the class that each of its own images shows now."""
+        return current_classes(self, self.own_data, own=True)
 
     @cached_property
     def exemplars(self) -> Exemplars:
@@ -85,7 +93,7 @@ class TrainedRun(RunModel):
 
     def reread_classes(self) -> None:
         super().reread_classes()
-        for part in ("manifest", "rule", "decisions", "accuracy"):
+        for part in ("manifest", "current_classes", "rule", "decisions", "accuracy"):
             self.__dict__.pop(part, None)
         self._fitted, self._outputs, self._scored = {}, {}, {}
 
@@ -97,22 +105,26 @@ class TrainedRun(RunModel):
         """
         if self.changes:
             _ = self.rule  # chosen on the run's own images, not on these
-        manifest, other = read_source(source, root), copy(self)
-        other.__dict__.pop("as_trained", None)
-        own = as_own(self, manifest)
-        other.other_is_own = own is not None
-        if own is not None:
-            other.own_data = own
-            other.__dict__.pop("manifest", None)
-            manifest = other.manifest
-        elif manifest.split_made:
-            manifest = read_source(source, root, flat="test")
-        if skip_broken:
-            with console.progress("trying images") as progress:
-                manifest = drop_broken(manifest, progress)
-            other.other_is_own = other.other_is_own and not manifest.skipped
+        other = copy(self)
+        with learned_since(each.name for each in self.changes.added):
+            manifest = read_source(source, root)
+            own = as_own(self, manifest)
+            if own is not None:
+                manifest = other.own_data = own
+            elif manifest.split_made:
+                manifest = read_source(source, root, flat="test")
+            if skip_broken:
+                with console.progress("trying images") as progress:
+                    manifest = drop_broken(manifest, progress)
+        other.other_is_own = own is not None and not (skip_broken and manifest.skipped)
+        for part in ("as_trained", *(("manifest", "current_classes") if own is not None else ())):
+            other.__dict__.pop(part, None)
         console.notes(manifest.notes)
         check_classes(self, manifest)
+        if self.changes:
+            classes = current_classes(other, manifest, own is not None)
+            manifest = current_manifest(other, manifest, classes)
+        check_tests(manifest)
         other.other_data, other._outputs, other._scored = manifest, {}, {}
         for part in ("decisions", "accuracy"):
             other.__dict__.pop(part, None)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from oltr.runs.class_changes import changed_outputs
+from oltr.runs.outputs import OPEN
 from oltr.runs.predict import PLAIN, Asked, answers
 from oltr.runs.predictions.rescore import Change, answer_of, change_of
 from oltr.runs.trained_run import TrainedRun
@@ -24,8 +25,7 @@ class Answers:
         self.batcher, self.classes = batcher, len(batcher.run.class_names)
         side = batcher.run.config.data.stored_size
         first = batcher.outputs(np.zeros((1, side, side, 3), dtype=np.uint8))  # also sets everything up
-        self.features, self.views = first[0].features.shape[1], len(first)
-        self.width = to_rows(first).shape[1]
+        self.features = first.features.shape[1]
 
     def outputs(self, pixels: np.ndarray) -> np.ndarray:
         """n×S×S×3 uint8 → n×R, R numbers an image."""
@@ -35,10 +35,10 @@ class Answers:
         """What the run answers, n×R → n rows of predictions.csv, without paths."""
         if not len(rows):
             return []
-        views = from_rows(rows, self.features, self.classes, self.views)
+        outputs = from_rows(rows, self.features, self.classes)
         if run.changes:
-            views = [changed_outputs(run.changes, view, run.added_rows) for view in views]
-        return list(answers(run, views[0], views[-1], asked))
+            outputs = changed_outputs(outputs, run.added_rows, np.full(len(rows), OPEN))
+        return list(answers(run, outputs, outputs, asked))
 
 
 def changes_between(before: Mapping[str, Row], after: Mapping[str, Row]) -> dict[str, Change]:

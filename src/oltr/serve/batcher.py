@@ -30,7 +30,7 @@ class _Part:
     """Some images of one request, n×S×S×3 uint8."""
 
     pixels: np.ndarray
-    answer: Future[list[Outputs]] = field(default_factory=Future)
+    answer: Future[Outputs] = field(default_factory=Future)
 
 
 class Batcher:
@@ -46,8 +46,8 @@ class Batcher:
         self._thread = threading.Thread(target=self._work, name="network", daemon=True)
         self._thread.start()
 
-    def outputs(self, pixels: np.ndarray) -> list[Outputs]:
-        """Those of n images S×S×3, and of the view of them that the run's score reads, if another."""
+    def outputs(self, pixels: np.ndarray) -> Outputs:
+        """Those of n images S×S×3."""
         pieces = [pixels[i : i + self.at_a_time] for i in range(0, len(pixels), self.at_a_time)]
         parts = [_Part(piece) for piece in pieces]
         with self._something:
@@ -61,7 +61,7 @@ class Batcher:
         finally:
             with self._something:
                 self.waiting -= len(pixels)
-        return [Outputs.joined(view) for view in zip(*found, strict=True)]
+        return Outputs.joined(found)
 
     def call(self, function: Callable[[], T]) -> T:
         """What a function returns that needs the network for itself."""
@@ -102,16 +102,16 @@ class Batcher:
     def _answer(self, batch: list[_Part]) -> None:
         pixels = np.concatenate([part.pixels for part in batch])
         some = Decoded([""] * len(pixels), [""] * len(pixels), pixels)
-        whole: Future[list[Outputs]] = Future()
-        _settle(whole, lambda: next(iter(outputs_of(self.run, [some])))[1])
+        whole: Future[Outputs] = Future()
+        _settle(whole, lambda: next(outputs_of(self.run, [some]))[1][0])
         ends = np.cumsum([len(part.pixels) for part in batch])
         for part, end in zip(batch, ends, strict=True):
             rows = np.arange(end - len(part.pixels), end)
             _settle(part.answer, partial(_some, whole, rows))
 
 
-def _some(whole: Future[list[Outputs]], rows: np.ndarray) -> list[Outputs]:
-    return [view.subset(rows) for view in whole.result()]
+def _some(whole: Future[Outputs], rows: np.ndarray) -> Outputs:
+    return whole.result().subset(rows)
 
 
 def _settle(answer: Future[Any], function: Callable[[], Any]) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from oltr.data.images import UnreadableImage, decode_image, read_bytes, small_copy
-from oltr.openworld.kept_images import content_digest
+from oltr.runs.learned_images import content_digest
 from oltr.runs.predict import NOT_FINITE, asked_of
 from oltr.runs.read_ahead import CORES
 from oltr.serve.answers import Row

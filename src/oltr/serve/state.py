@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from oltr.data.images import read_image
+from oltr.errors import UserError
 from oltr.files import check_writable
+from oltr.openset import SCORES
 from oltr.runs.class_changes import fold
 from oltr.runs.history import ChangedMeanwhile, as_of
 from oltr.runs.predictions.rescore import Change
@@ -45,11 +47,17 @@ class State:
     def __init__(self, run: TrainedRun, limits: Limits):
         self.limits = limits
         self.run = run  # for the thread that has the lock
-        check_writable(self.run.folder.history)
+        check_writable(run.folder.history)
+        if SCORES[run.rule.score]().view:
+            raise UserError(
+                f"The run's score, {run.rule.score}, needs a gradient for every image.",
+                "Images that wait could not be judged again at once when a class is named.",
+                f"oltr evaluate {run.path} --score max-logit --keep, then serve",
+            )
         trained = self.run.with_changes(fold(self.run.changes.trained, []))
         self.batcher = Batcher(trained, limits.waiting)
         self.answers = Answers(self.batcher)
-        self.weights = trained.model_version.partition(".")[0]
+        self.weights = run.weights_version
         self.uploads = Uploads(self.run.path, self.run.history)
         self.lock, self.revision = threading.RLock(), 0
         self._changes: dict[int, dict[str, Change]] = {}

@@ -46,6 +46,9 @@ class RunFolder:
         self.exemplars = self.path / "exemplars.safetensors"
         self.history = self.path / "history.sqlite"
         self.collected = self.path / "collected"  # images that classes were added from
+        self.collected_manifest = (
+            self.collected / "manifest.csv"
+        )  # of a run trained on what another collected
         self.last = self.path / "checkpoints" / "last.pt"
         self.best = self.path / "checkpoints" / "best.safetensors"
 
@@ -54,10 +57,13 @@ class RunFolder:
         return self.path / "checkpoints" / f"stage{stage}.safetensors"
 
     def check_free(self) -> None:
-        """Refuse a folder that holds something already, or that cannot be written."""
+        """Refuse a folder that holds something already, or that cannot be written.
+
+        Images that another run collected may be there: training takes them along first.
+        """
         if self.path.exists() and not self.path.is_dir():
             raise UserError(f"{self.path} is a file.", try_this="another --out")
-        if self.path.exists() and any(self.path.iterdir()):
+        if self.path.exists() and any(each != self.collected for each in self.path.iterdir()):
             holds_run = (self.path / "run.yaml").exists()
             raise UserError(
                 f"{self.path} cannot take a new run.",

@@ -13,6 +13,7 @@ from oltr.data.images import read_image
 from oltr.errors import UserError
 from oltr.nn.heads import MetaEmbeddingHead, Output
 from oltr.openset.moments import class_means
+from oltr.runs.class_changes import with_collected
 from oltr.runs.explain.attention_maps import recorded_attention
 from oltr.runs.explain.explanation import Candidate, Explanation, Missing, Nearest, Strong, Verdict, part
 from oltr.runs.explain.infused import Concepts, infused
@@ -83,8 +84,7 @@ def _candidates(run: TrainedRun, outputs: Outputs) -> list[Candidate]:
 
 
 def _nearest(run: TrainedRun, direct: Tensor) -> Nearest:
-    """The trained classes next to an image's direct feature (D), with a training image of each."""
-    run = run.as_trained
+    """The classes next to an image's direct feature (D), with a training image of each."""
     found = _nearest_centres(run, direct)
     examples = part(lambda: _examples(run, found.classes))
     return Nearest(found, [run.class_names[number] for number in found.classes], examples)
@@ -92,24 +92,34 @@ def _nearest(run: TrainedRun, direct: Tensor) -> Nearest:
 
 def _nearest_centres(run: TrainedRun, direct: Tensor) -> NearestClasses:
     """By the memory's centroids; without a memory, by class means of outputs that were kept."""
-    head = run.network.head
-    if isinstance(head, MetaEmbeddingHead) and head.meta.memory is not None:
+    memory = run.added_rows.memory if run.changes else None
+    head = run.trained_network.head
+    if memory is None and isinstance(head, MetaEmbeddingHead):
         memory = head.meta.memory
+    if memory is not None:
         centroids = memory.centroids.detach().float().cpu()
         return nearest_classes(direct, centroids, memory.known.cpu(), "centroids of the memory")
     for split, words in _MEANS.items():
         if split in run.own_outputs():
-            kept = run.own_outputs()[split]
-            means, images = class_means(kept.features, kept.labels, len(run.class_names))
-            return nearest_classes(direct, means, images > 0, f"class means of the {words} images")
+            features, _, labels = with_collected(run, run.own_outputs()[split])
+            means, images = class_means(features, labels, len(run.class_names))
+            of = f"class means of the {words} images{', and of those collected' if run.changes.added else ''}"
+            return nearest_classes(direct, means, images > 0, of)
     raise UserError("There is no memory, and no outputs are kept of which class means could be taken.")
 
 
 def _examples(run: TrainedRun, classes: Sequence[int] | np.ndarray) -> np.ndarray:
-    """The first training image of each class."""
-    labels = run.manifest.labels("train")
-    firsts = np.array([np.flatnonzero(labels == number)[0] for number in classes])
-    return pictures_of(run, chosen_images(run, "train", firsts))
+    """The first training image of each class; of one without any, the first that was collected."""
+    rows = dict(zip(*np.unique(run.manifest.labels("train"), return_index=True), strict=True))
+    firsts = np.array([rows[number] for number in classes if number in rows], dtype=np.int64)
+    own = iter(pictures_of(run, chosen_images(run, "train", firsts)) if len(firsts) else ())
+    return np.stack([next(own) if number in rows else _collected(run, number) for number in classes])
+
+
+def _collected(run: TrainedRun, number: int) -> np.ndarray:
+    """The first image that a class was added from."""
+    file = run.path / run.changes.added[number - len(run.changes.kept)].files[0]
+    return pictures_of(run, as_images(read_image(file, run.config.data.frame)[None]))[0]
 
 
 def _concepts(run: TrainedRun, said: Output) -> tuple[Concepts | Missing, dict[int, list[Strong]]]:
