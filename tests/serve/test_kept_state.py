@@ -12,7 +12,7 @@ import pytest
 from oltr.cli.main import _run
 from oltr.data.sources import read_source
 from oltr.openworld.add_class import add_class
-from oltr.openworld.kept_images import content_digest
+from oltr.runs.learned_images import content_digest
 from oltr.runs.trained_run import TrainedRun
 from oltr.serve import actions
 from oltr.serve.uploads import ABANDONED

@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from oltr.openworld.kept_images import content_digest
+from oltr.runs.learned_images import content_digest
 from oltr.runs.trained_run import TrainedRun
 from tests.helpers.colours import UNKNOWN
 from tests.helpers.serving import files, png

@@ -21,7 +21,7 @@ from oltr.serve.uploads import shown_name
 router = APIRouter(tags=["images"])
 PICTURE = 1600  # longer side
 FOR_EVER = {"cache-control": "private, max-age=31536000, immutable"}
-Files = Annotated[list[UploadFile], File(description="image files")]
+Files = Annotated[list[UploadFile], File(description="image files", min_length=1)]
 ImageId = Annotated[str, Path(pattern="^[0-9a-f]{32}$")]
 
 
