@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Iterator
 
 import pytest
 from fastapi.testclient import TestClient
@@ -16,11 +18,17 @@ TOKEN = "a-long-enough-token"
 CHANGING = ("/images", "/add-class", "/rename-class", "/remove-class", "/reject", "/undo", "/clusters")
 
 
-@pytest.fixture
-def guarded(folder):
-    """A service with a token, and a client that does not know it."""
-    with serving(folder, token=TOKEN) as client:
+@pytest.fixture(scope="module")
+def shared(plain_run, tmp_path_factory) -> Iterator[TestClient]:
+    """One service for all tests that change nothing."""
+    with serving(shutil.copytree(plain_run, tmp_path_factory.mktemp("shared") / "run")) as client:
         yield client
+
+
+@pytest.fixture
+def guarded(shared) -> TestClient:
+    """The same with a token, and a client that does not know it."""
+    return TestClient(create_app(shared.service, TOKEN), base_url=LOCAL)
 
 
 @pytest.mark.parametrize(
@@ -66,6 +74,13 @@ def test_login_gives_a_cookie_that_scripts_cannot_read(guarded):
     assert guarded.post("/undo", json={}).status_code == 400  # nothing to undo, but it may ask
 
 
+def test_who_does_not_know_the_token_gets_the_page_that_asks_for_it(guarded, shared):
+    asking, page = guarded.get("/"), shared.get("/")
+    assert asking.status_code == page.status_code == 200
+    assert "password" in asking.text and asking.text != page.text
+    assert guarded.get("/", headers={"authorization": f"Bearer {TOKEN}"}).text == page.text
+
+
 def test_health_needs_no_token_and_tells_no_more_than_that(guarded):
     assert guarded.get("/health").json().keys() == {"status", "model", "version"}
 
@@ -73,17 +88,17 @@ def test_health_needs_no_token_and_tells_no_more_than_that(guarded):
 @pytest.mark.parametrize(
     "host", ["evil.example", "localhost.evil.example", "10.0.0.7:8000", "", "[::1", "]["]
 )
-def test_without_a_token_only_this_machine_is_answered(client, host):
+def test_without_a_token_only_this_machine_is_answered(shared, host):
     """A web page that gives its own name our address (DNS rebinding) names itself as the host."""
     for method, call in (("GET", "/state"), ("GET", "/"), ("GET", "/health"), ("POST", "/undo")):
-        answer = client.request(method, call, headers={"host": host})
+        answer = shared.request(method, call, headers={"host": host})
         assert answer.status_code == 401, (method, call)
         assert "this machine" in answer.json()["error"]
 
 
 @pytest.mark.parametrize("host", ["localhost", "localhost:8000", "127.0.0.1:8000", "127.0.0.2", "[::1]:8000"])
-def test_this_machine_has_several_names(client, host):
-    assert client.get("/state", headers={"host": host}).status_code == 200
+def test_this_machine_has_several_names(shared, host):
+    assert shared.get("/state", headers={"host": host}).status_code == 200
 
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://localhost:3000", "http://[", "x"])
@@ -97,9 +112,9 @@ def test_another_sites_page_cannot_change_anything(client, strangers, origin):
     assert own.status_code == 200
 
 
-def test_every_answer_says_what_a_page_may_load(client):
+def test_every_answer_says_what_a_page_may_load(shared):
     for call in ("/state", "/static/none.js", "/nowhere", "/images/x"):
-        headers = client.get(call).headers
+        headers = shared.get(call).headers
         assert "default-src 'self'" in headers["content-security-policy"], call
         assert headers["x-content-type-options"] == "nosniff"
 
@@ -137,7 +152,7 @@ def test_names_of_files_lead_nowhere(client, folder):
     assert {path.stem for path in uploads.glob("*.png")} == {each["id"] for each in found}
 
 
-def test_control_letters_in_names_are_not_shown(client):
+def test_control_letters_in_names_are_not_shown():
     for name, shown in NAMES.items():
         assert shown_name(name) == (shown or "image"), name
     assert shown_name(None) == "image" and shown_name("\ud800.png") == "?.png"
@@ -147,39 +162,43 @@ def test_control_letters_in_names_are_not_shown(client):
     "number",
     ["../../etc/passwd", "..%2f..%2fetc%2fpasswd", "x" * 32, "A" * 32, "a" * 31, "a" * 33, "%00", "a%0a" * 8],
 )
-def test_an_id_is_32_hex_digits_or_nothing(client, number):
+def test_an_id_is_32_hex_digits_or_nothing(shared, number):
     for call in ("", "/thumbnail", "/picture", "/explanation"):
-        answer = client.get(f"/images/{number}{call}")
+        answer = shared.get(f"/images/{number}{call}")
         assert answer.status_code in (404, 422), call
         assert "root:" not in answer.text
-    assert client.delete(f"/images/{number}").status_code in (404, 405, 422)
+    assert shared.delete(f"/images/{number}").status_code in (404, 405, 422)
 
 
 @pytest.mark.parametrize("name", ["../..", "/etc", "red/../../..", "\0", "red\n", "x" * 5000, ""])
-def test_examples_are_of_classes_by_name_and_not_of_paths(client, name):
-    answer = client.get("/examples", params={"name": name})
+def test_examples_are_of_classes_by_name_and_not_of_paths(shared, name):
+    answer = shared.get("/examples", params={"name": name})
     assert answer.status_code == 404 and "no picture" in answer.json()["error"]
 
 
-def test_an_example_is_a_picture_of_the_class(client):
-    for each in client.get("/classes").json()["classes"]:
+def test_an_example_is_a_picture_of_the_class(shared):
+    for each in shared.get("/classes").json()["classes"]:
         assert 1 <= len(each["examples"]) <= 6
-        answer = client.get(each["examples"][0])
+        answer = shared.get(each["examples"][0])
         assert answer.status_code == 200 and answer.headers["content-type"] == "image/jpeg"
-    assert client.get("/examples", params={"name": "red", "number": 99}).status_code == 404
-    assert client.get("/examples", params={"name": "red", "number": -1}).status_code == 422
+    assert shared.get("/examples", params={"name": "red", "number": 99}).status_code == 404
+    assert shared.get("/examples", params={"name": "red", "number": -1}).status_code == 422
 
 
-@pytest.mark.parametrize("name", ["../../up", "a/b", "..", ".", "CON", "a\\b", '<b>"x"</b>', "a,b", "=1+1"])
-def test_odd_class_names_are_only_names(client, folder, strangers, name):
+def test_odd_class_names_are_only_names(client, folder, strangers):
     before = set(folder.parent.iterdir())
     ids = upload(client, strangers["cyan"][:3])
+    for name in ("../../up", "a/b", "..", ".", "CON", "a\\b", '<b>"x"</b>', "a,b", "=1+1"):
+        named_and_removed(client, name, ids)
+    assert set(folder.parent.iterdir()) == before
+
+
+def named_and_removed(client, name: str, ids: list[str]) -> None:
     client.post("/add-class", json={"name": name, "images": ids}).raise_for_status()
     assert client.get("/classes").json()["classes"][-1]["name"] == name
     assert client.get("/images", params={"named": name}).json()["total"] == 3
     assert client.get("/examples", params={"name": name}).status_code == 200
     client.post("/remove-class", json={"name": name}).raise_for_status()
-    assert set(folder.parent.iterdir()) == before
 
 
 @pytest.mark.parametrize("name", [" ", "a\0b", "a\u202eb", "unknown", "Unknown ", "\u200b"])
@@ -200,10 +219,10 @@ MISSHAPEN = {
 }
 
 
-def test_a_request_of_another_shape_is_refused_with_what_is_wrong(client):
+def test_a_request_of_another_shape_is_refused_with_what_is_wrong(shared):
     for call, bodies in MISSHAPEN.items():
         for body in bodies:
-            answer = client.post(call, json=body)
+            answer = shared.post(call, json=body)
             assert answer.status_code == 422, (call, body)
             assert answer.json().keys() == {"error", "why", "try"} and answer.json()["why"]
     for text in (
@@ -215,25 +234,23 @@ def test_a_request_of_another_shape_is_refused_with_what_is_wrong(client):
         '{"action": 1e999}',
         "NaN",
     ):
-        answer = client.post(
+        answer = shared.post(
             "/undo", content=text.encode("latin-1"), headers={"content-type": "application/json"}
         )
         assert answer.status_code in (400, 422), text[:20]
         json.loads(answer.text)
-    assert client.post("/images", files=[("others", ("a.png", b"x"))]).status_code == 422
-    assert client.post("/images", json={"files": []}).status_code == 422
-    odd = client.post("/images", content=b"x", headers={"content-type": "multipart/form-data; boundary="})
+    assert shared.post("/images", files=[("others", ("a.png", b"x"))]).status_code == 422
+    assert shared.post("/images", json={"files": []}).status_code == 422
+    odd = shared.post("/images", content=b"x", headers={"content-type": "multipart/form-data; boundary="})
     assert odd.status_code in (400, 422)
     for query in ("limit=0", "limit=1001", "offset=-1", "status=x", "offset=" + "9" * 5000):
-        assert client.get(f"/images?{query}").status_code == 422, query
-    assert client.get("/changes?action=0").status_code == 422
-    assert client.delete("/images").status_code == 422
+        assert shared.get(f"/images?{query}").status_code == 422, query
+    assert shared.get("/changes?action=0").status_code == 422
+    assert shared.delete("/images").status_code == 422
 
 
-def test_a_failure_of_the_service_tells_nothing_of_its_inside(folder, monkeypatch):
-    with serving(folder) as client:
-        app = create_app(client.service)
-        quiet = TestClient(app, base_url=LOCAL, raise_server_exceptions=False)
-        monkeypatch.setattr(type(client.service.state), "changes", lambda *_: 1 / 0)
-        answer = quiet.get("/changes?action=1")
-        assert answer.status_code == 500 and "ZeroDivision" not in answer.text
+def test_a_failure_of_the_service_tells_nothing_of_its_inside(shared, monkeypatch):
+    quiet = TestClient(create_app(shared.service), base_url=LOCAL, raise_server_exceptions=False)
+    monkeypatch.setattr(type(shared.service.state), "changes", lambda *_: 1 / 0)
+    answer = quiet.get("/changes?action=1")
+    assert answer.status_code == 500 and "ZeroDivision" not in answer.text

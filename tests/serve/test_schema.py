@@ -1,5 +1,5 @@
-"""Requests made from the OpenAPI document by schemathesis: whatever is sent, no answer is a failure of ours, and
-each is as the document says."""
+"""Requests made from the OpenAPI document by schemathesis: whatever is sent, the service does not fail, and
+each answer is as the document says."""
 
 from __future__ import annotations
 
