@@ -41,7 +41,7 @@ class Batcher:
         self.at_a_time = at_a_time or images_at_a_time(run)
         self.waiting = 0  # images
         self._parts: deque[_Part] = deque()
-        self._calls: deque[Callable[[], None]] = deque()
+        self._calls: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
         self._something, self._closed = threading.Condition(), False
         self._thread = threading.Thread(target=self._work, name="network", daemon=True)
         self._thread.start()
@@ -51,7 +51,7 @@ class Batcher:
         pieces = [pixels[i : i + self.at_a_time] for i in range(0, len(pixels), self.at_a_time)]
         parts = [_Part(piece) for piece in pieces]
         with self._something:
-            if self.waiting and self.waiting + len(pixels) > self.most:
+            if self._closed or (self.waiting and self.waiting + len(pixels) > self.most):
                 raise TooBusy
             self.waiting += len(pixels)
             self._parts.extend(parts)
@@ -67,16 +67,21 @@ class Batcher:
         """What a function returns that needs the network for itself."""
         answer: Future[T] = Future()
         with self._something:
-            self._calls.append(lambda: _settle(answer, function))
+            if self._closed:
+                raise TooBusy
+            self._calls.append((answer, function))
             self._something.notify()
         return answer.result()
 
     def close(self) -> None:
-        """Stop after the present batch."""
+        """Stop after the present batch; who waits for a later one is refused."""
         with self._something:
             self._closed = True
             self._something.notify()
         self._thread.join()
+        for answer in (*(part.answer for part in self._parts), *(answer for answer, _ in self._calls)):
+            if not answer.done():
+                answer.set_exception(TooBusy())
 
     def _work(self) -> None:
         while True:
@@ -87,7 +92,7 @@ class Batcher:
                 batch = self._gathered()
                 call = self._calls.popleft() if self._calls else None
             if call is not None:
-                call()
+                _settle(*call)
             if batch:
                 self._answer(batch)
 
