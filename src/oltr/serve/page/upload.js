@@ -106,7 +106,7 @@ class Job {
     const stopped = this.stop.signal.aborted;
     const begin = this.running && !stopped ? `Looking at ${number(total)} images: ${number(sent)} done` : stopped && sent < total ? `Stopped after ${number(sent)} of ${number(total)}` : images(total);
     const parts = [begin, `${number(known)} recognised`, `${number(unknown)} unknown`];
-    if (again) parts.push(`${number(again)} were there already`);
+    if (again) parts.push(`${number(again)} ${again === 1 ? "was" : "were"} there already`);
     if (other) parts.push(`${number(other)} other ${other === 1 ? "file" : "files"} left out`);
     $("upload").hidden = false;
     $("upload-text").textContent = `${parts.join(" · ")}`;
