@@ -3,9 +3,10 @@
     python benchmarks/discover.py RUN [RUN ...] --out benchmarks/results/discover.json
 
 RUNs are frozen-feature runs of Flowers-102 made long-tailed, one for each split (benchmarks/photos.py makes
-such). Two forms. `open`: 500 of the open images, as if the run had rejected all of them. `rejected`: what the
-run rejects of all open and known test images, at most 500 of the open ones; a name is right if it is the true
-class, known or not. A simulated person names the middle of each cluster, then single images (`naming.py`).
+such). Three forms. `open`: 500 of the open images, as if the run had rejected all of them. `many`: 1,500 of
+them, more than the known images that the cut can be tried on. `rejected`: what the run rejects of all open
+and known test images, at most 500 of the open ones; a name is right if it is the true class, known or not.
+A simulated person names the middle of each cluster, then single images (`naming.py`).
 Cut and metric come from known images alone: validation images and all training outputs where the run keeps
 them (results/discover.json), else its exemplars (results/discover-exemplars.json: the same runs without
 outputs/train.safetensors). docs/open-world.md tells which settings were chosen on what.
@@ -27,7 +28,7 @@ from oltr.openworld.naming import Naming, name_by_asking
 from oltr.openworld.rank import label_first
 from oltr.runs.trained_run import TrainedRun
 
-IMAGES, LABELS, DRAWS = 500, 50, 20
+IMAGES, LABELS, DRAWS = {"open": 500, "many": 1500, "rejected": 500}, 50, 20
 BUDGETS = (10, 20, 30, 40, 50)
 
 
@@ -40,7 +41,7 @@ def unknowns(run: TrainedRun, form: str, random: np.random.Generator) -> dict[st
         if form == "rejected":
             rows = np.flatnonzero(run.rule.rejects(scored.values).numpy())
         if split == "open":
-            rows = random.permutation(rows)[:IMAGES]
+            rows = random.permutation(rows)[: IMAGES[form]]
         best = outputs.probabilities().topk(2, dim=1).values.numpy()
         found = {
             "features": outputs.features.numpy(),
@@ -105,7 +106,7 @@ def main() -> None:
     rows: list[dict[str, Any]] = []
     for split, path in enumerate(options.runs):
         run = TrainedRun(path)
-        for form in ("open", "rejected"):
+        for form in IMAGES:
             for seed in range(options.seeds):
                 rows.append(measure(run, split, form, seed))
                 told = {key: value for key, value in rows[-1].items() if key != "by_labels"}

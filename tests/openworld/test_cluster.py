@@ -28,6 +28,17 @@ def test_labels_of_the_unknown_are_not_needed_and_draws_repeat():
     assert choose_cut(KNOWN[0][:1], KNOWN[1][:1], 60) > 0  # one known image: nothing to choose on
 
 
+def test_many_images_of_few_classes_do_not_fall_into_many_clusters():
+    known, (features, labels) = blobs(24, 4), blobs(6, 150, seed=3, first=100)
+    clusters = ward_clusters(Metric.fit(*known)(features), choose_cut(*known, len(features)))
+    assert clusters.max() + 1 <= 12 and named_for_free(features, labels, clusters) > 0.9
+
+
+def test_beyond_the_known_images_the_cut_grows_with_the_unknown_ones():
+    half = len(KNOWN[0]) // 2
+    assert choose_cut(*KNOWN, 16 * half) == pytest.approx(2 * choose_cut(*KNOWN, half))
+
+
 def test_the_largest_cluster_is_the_first():
     features, labels = blobs(4, 8, first=200)
     kept = np.concatenate([np.flatnonzero(labels == 200 + k)[: 8 - 2 * k] for k in (3, 1, 0, 2)])

@@ -193,7 +193,7 @@ def test_explanations_show_added_classes_and_no_removed_ones(kind, request, tmp_
 def test_reachability_counts_the_classes_known_now(oltr_run, tmp_path, strangers, photo_folder):
     run = TrainedRun(shutil.copytree(oltr_run, tmp_path / "run"))
     memory = run.trained_network.head.meta.memory
-    old = dict(zip(run.class_names, memory.centroids.detach().clone(), strict=True))
+    old = dict(zip(run.class_names, memory.centroids.detach().cpu().clone(), strict=True))
     more = sorted((photo_folder / "val" / "red").iterdir())[:3]
     add_class(run, CYAN, strangers[CYAN][:4])
     add_class(run, "red", more, more=True)

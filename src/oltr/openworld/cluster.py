@@ -9,6 +9,7 @@ from oltr.openworld.metric import Metric, class_means
 
 AT_ONCE = 6_000  # images that Ward sees together: its distances take n²/2 · 8 bytes, here 144 MB
 DRAWS, HEIGHTS = 12, 60
+GROWTH = 0.25  # power of the images by which the cut grows beyond what known ones can try; chosen on these
 FEWEST = 5  # classes among unknown images, unless there are fewer known ones to try
 
 
@@ -38,16 +39,17 @@ def choose_cut(features: np.ndarray, labels: np.ndarray, images: int, seed: int 
     half are clustered. One image of a cluster, its medoid, is asked about and names the others: the best
     height names most images rightly without asking about them. Ward's heights grow with the images per class,
     and how many classes the unknown images have is not known: draws have from FEWEST to half of the known
-    classes.
+    classes. For more images than that half has, the height found on all of them is raised.
     """
     random = np.random.default_rng(seed)
     names = random.permutation(np.unique(labels))
     halves = [names[: len(names) // 2], names[len(names) // 2 :]]
-    trees = []
+    trees, most = [], AT_ONCE
     for ours, others in (halves, halves[::-1]):
         there, here = np.isin(labels, others), np.isin(labels, ours)
         if there.sum() < 2 or here.sum() < 2:
             continue
+        most = min(most, int(here.sum()))
         space = Metric.fit(features[there], labels[there])
         for _ in range(DRAWS // 2):
             rows = _some(labels, ours, images, random)
@@ -60,7 +62,8 @@ def choose_cut(features: np.ndarray, labels: np.ndarray, images: int, seed: int 
         [named_for_free(placed, truth, fcluster(tree, height, "distance") - 1) for height in heights]
         for placed, truth, tree in trees
     ]
-    return float(heights[np.mean(gains, axis=0).argmax()])
+    beyond = max(min(images, AT_ONCE) / most, 1.0)
+    return float(heights[np.mean(gains, axis=0).argmax()] * beyond**GROWTH)
 
 
 def named_for_free(features: np.ndarray, truth: np.ndarray, clusters: np.ndarray) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -55,6 +56,19 @@ def images_at_a_time(run: TrainedRun) -> int:
     if kind == "cuda":
         fitting = min(fitting, torch.cuda.mem_get_info(run.device)[0] // (SHARE * 3 * pixels))
     return max(1, min(MOST[kind], fitting))
+
+
+@contextmanager
+def cores_for_decoding(device: torch.device) -> Iterator[None]:
+    """Where a GPU computes, torch leaves the CPU to the decoder: for the little it does there, threads that
+    wait for each other take longer than one."""
+    before = torch.get_num_threads()
+    if device.type == "cuda":
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def readable(run: TrainedRun, images: NamedImages) -> Readable:

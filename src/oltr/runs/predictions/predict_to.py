@@ -19,7 +19,7 @@ from oltr.runs.predict import COLUMNS, Asked, asked_of
 from oltr.runs.predictions.bursts import Bursts, by_sequence, by_time
 from oltr.runs.predictions.formats import Predictions, out_of, write_as
 from oltr.runs.predictions.journal import Journal, Row
-from oltr.runs.predictions.judge import images_at_a_time, judged
+from oltr.runs.predictions.judge import cores_for_decoding, images_at_a_time, judged
 from oltr.runs.predictions.sort_images import sort_images
 from oltr.wording import count
 
@@ -110,7 +110,7 @@ def _judge(
         summary.add(list(journal.rows()))
     first = journal.done
     stream = judged(run, images, asked, bursts, journal.header["at_a_time"], first)
-    with console.progress("predicting") as progress:
+    with console.progress("predicting") as progress, cores_for_decoding(run.device):
         for rows in stream:
             rows = [row | {"model": run.model_version} for row in rows]
             journal.add(rows)
