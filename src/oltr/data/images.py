@@ -78,7 +78,8 @@ def decode_image(
 def small_copy(content: bytes, side: int, path: str | Path, most_pixels: int = MOST_PIXELS) -> bytes:
     """A picture of a file's bytes as JPEG, upright, its longer side at most `side`, without metadata."""
     with _opened(content, path, side, most_pixels) as opened, io.BytesIO() as file:
-        reduced_copy(opened.image, side).save(file, "JPEG", quality=85)
+        # Pillow writes the comment of what it opened, unless there is another.
+        reduced_copy(opened.image, side).save(file, "JPEG", quality=85, comment=b"")
         return file.getvalue()
 
 

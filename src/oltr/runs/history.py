@@ -47,6 +47,10 @@ CREATE TABLE uploads (        -- images that were sent to the run's service, and
 """
 
 
+class ChangedMeanwhile(UserError):
+    """An action that was decided on before somebody else's was known."""
+
+
 @dataclass(frozen=True, eq=False)
 class CollectedImage:
     """An image that a class was added from."""
@@ -108,6 +112,13 @@ class History:
             for number, time, kind, name, details, weight, bias, undone_by in rows
         ]
 
+    def last(self) -> int:
+        """The number of the last action; 0 before the first."""
+        if not self.path.is_file():
+            return 0
+        with self.database() as database:
+            return _last(database)
+
     def active(self) -> list[Action]:
         """Those that hold: not undone, and no undoing themselves."""
         return holding(self.actions())
@@ -162,10 +173,10 @@ class History:
         """A transaction that fails if others have changed the run since `after`."""
         with self.database() as database:
             database.execute("BEGIN IMMEDIATE")
-            last = database.execute("SELECT coalesce(max(id), 0) FROM actions").fetchone()[0]
+            last = _last(database)
             if last != after:
                 database.rollback()
-                raise UserError(
+                raise ChangedMeanwhile(
                     f"{self.path.parent} was changed meanwhile, by somebody else.",
                     f"Its last action is {last}, not {after}.",
                     "oltr history, then the command again",
@@ -218,6 +229,11 @@ def _check_schema(database: sqlite3.Connection) -> None:
         f"BEGIN IMMEDIATE; {_TABLES.replace('CREATE TABLE', 'CREATE TABLE IF NOT EXISTS')}"
         f" PRAGMA user_version = {SCHEMA}; COMMIT;"
     )
+
+
+def _last(database: sqlite3.Connection) -> int:
+    number: int = database.execute("SELECT coalesce(max(id), 0) FROM actions").fetchone()[0]
+    return number
 
 
 def _insert(

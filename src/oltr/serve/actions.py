@@ -32,7 +32,7 @@ class Actions:
             run, uploads = self.state.run, self._without_mark(numbers)
             if not more and (taken := taken_name(name, run.class_names)) is not None:
                 raise self._class_there(taken)
-            checked = known_class(run, name) if more else checked_new_name(run, name)
+            checked = self._class(name) if more else checked_new_name(run, name)
             features = np.stack([upload.outputs[: self.state.answers.features] for upload in uploads])
             files, paths = [run.path / each.kept for each in uploads], [each.name for each in uploads]
             new = NewImages(files, paths, [each.id for each in uploads], torch.from_numpy(features))
@@ -70,6 +70,7 @@ class Actions:
         """Take back an action, the last that holds unless a number is given."""
 
         def act() -> tuple[int, dict[str, Any]]:
+            self._check_undoable(number)
             try:
                 undone = undo(self.state.run, number, by)
             except LaterActions as problem:
@@ -116,6 +117,23 @@ class Actions:
         )
 
     def _class(self, name: str) -> str:
-        if name not in self.state.run.class_names:
-            raise Missing(f"There is no class called {name!r}.", "It was removed or renamed, or never there.")
-        return name
+        try:
+            return known_class(self.state.run, name)
+        except UserError as problem:
+            why = "It was removed or renamed, or never there."
+            raise Missing(problem.what, problem.why or why, problem.try_this) from None
+
+    def _check_undoable(self, number: int | None) -> None:
+        """Refuse an action that is not there, or that somebody has undone."""
+        if number is None:
+            return
+        actions = {each.id: each for each in self.state.run.history.actions(features=False)}
+        if number not in actions:
+            raise Missing(f"There is no action {number}.")
+        undoing = actions.get(actions[number].undone_by or 0)
+        if undoing is not None:
+            by = str(undoing.details.get("by", ""))
+            raise Conflict(
+                f"Action {number} was undone already.",
+                conflicts=[{"action": undoing.id, "kind": undoing.kind, "name": undoing.name, "by": by}],
+            )

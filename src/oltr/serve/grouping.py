@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from oltr.console import console
 from oltr.files import atomic_write
 from oltr.openworld.discover import Cluster, Nearest, clustered
 from oltr.serve.snapshot import Snapshot
@@ -116,11 +117,19 @@ class Grouper:
                 if self._closed:
                     return
                 self._asked = False
-            try:
-                self.groups = grouped(self.now(), self.features, self.groups.number + 1)
-                self.groups.save(self.place)
-            finally:
-                with self._changed:
-                    self.busy = self._asked
+            well = self._group()
+            with self._changed:
+                self.busy = self._asked
             self.done()
-            self.look()
+            if well:  # else with the next images: what failed once would fail at once again
+                self.look()
+
+    def _group(self) -> bool:
+        """Whether it went well; the thread lives on in any case."""
+        try:
+            self.groups = grouped(self.now(), self.features, self.groups.number + 1)
+            self.groups.save(self.place)
+        except Exception as problem:
+            console.warn(f"The unknown images could not be grouped: {problem}")
+            return False
+        return True

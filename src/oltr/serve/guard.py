@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import ipaddress
 import json
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import urlsplit
@@ -11,7 +12,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 COOKIE = "oltr_token"
 FREE = ("/login", "/health", "/static/", "/favicon.ico")  # without a token
-LOCAL = ("localhost", "127.0.0.1", "::1")
 HEADERS = {
     b"content-security-policy": b"default-src 'self'; img-src 'self' blob: data:; object-src 'none'; "
     b"base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
@@ -50,7 +50,7 @@ class Guard:
 
     def _refused(self, scope: Scope, headers: dict[bytes, str]) -> tuple[int, dict[str, str]] | None:
         host = headers.get(b"host", "")
-        if self.token is None and (urlsplit(f"//{host}").hostname or "") not in LOCAL:
+        if self.token is None and not is_loopback(_host_of(f"//{host}", port=False)):
             why = "Without a token the service answers this machine alone."
             return 401, {
                 "error": f"{host!r} is no name of this machine.",
@@ -58,7 +58,7 @@ class Guard:
                 "try": "serve with a token",
             }
         origin = headers.get(b"origin")
-        if origin is not None and scope["method"] not in ("GET", "HEAD") and urlsplit(origin).netloc != host:
+        if origin is not None and scope["method"] not in ("GET", "HEAD") and _host_of(origin) != host:
             return 401, {"error": "The request comes from another site's page.", "why": "", "try": ""}
         if self.token is None or any(_below(scope["path"], free) for free in FREE):
             return None
@@ -70,7 +70,7 @@ class Guard:
         return 401, {"error": "The token is missing or wrong.", "why": "", "try": hint}
 
     async def _limited(self, scope: Scope, receive: Receive, send: Send, most: int) -> None:
-        read, begun = 0, False
+        read, begun, refused = 0, False, False
 
         async def counted() -> Message:
             nonlocal read
@@ -81,7 +81,12 @@ class Guard:
             return message
 
         async def with_headers(message: Message) -> None:
-            nonlocal begun
+            nonlocal begun, refused
+            if read > most and not begun:  # whatever the parser made of it
+                begun = refused = True
+                await _answer(send, 413, _too_large(most))
+            if refused:
+                return
             if message["type"] == "http.response.start":
                 begun = True
                 there = {name for name, _ in message["headers"]}
@@ -120,6 +125,25 @@ def _token_of(headers: dict[bytes, str]) -> str:
 def _same(one: str, other: str) -> bool:
     """Without telling by the time it takes how much was right."""
     return hmac.compare_digest(one.encode(), other.encode())
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _host_of(address: str, port: bool = True) -> str:
+    """With its port or without; empty where the address is none."""
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return ""
+    return parts.netloc if port else parts.hostname or ""
 
 
 def _below(path: str, free: str) -> bool:

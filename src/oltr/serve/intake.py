@@ -15,7 +15,8 @@ from oltr.runs.learned_images import content_digest
 from oltr.runs.predict import NOT_FINITE, asked_of
 from oltr.runs.read_ahead import CORES
 from oltr.serve.answers import Row
-from oltr.serve.conflict import TooLarge
+from oltr.serve.conflict import Missing, TooLarge
+from oltr.serve.marks import Status
 from oltr.serve.state import State
 from oltr.serve.uploads import Upload, now
 
@@ -55,7 +56,7 @@ class Intake:
 
     def keep(self, sent: Sequence[Sent]) -> tuple[list[str | Row], int]:
         """Keep images until they are deleted: the id of each, or its name and error; how many were there."""
-        ids = [content_digest(each.content) if each.content else "" for each in sent]
+        ids = [content_digest(each.content) if each.content else f"empty {i}" for i, each in enumerate(sent)]
         there = self.state.snapshot.images
         new = {number: each for number, each in zip(ids, sent, strict=True) if number not in there}
         pixels, problems = self._pixels(list(new.values()))
@@ -72,7 +73,7 @@ class Intake:
             good.append(Upload(number, now(), each.name, kept, len(each.content), self.state.weights, row))
         self._store(good, [new[upload.id].content for upload in good])
         found: list[str | Row] = [
-            {"name": each.name, "error": each.problem or failed[number]} if number in failed else number
+            {"name": each.name, "error": failed[number]} if number in failed else number
             for number, each in zip(ids, sent, strict=True)
         ]
         return found, len(ids) - len(good) - sum(not isinstance(each, str) for each in found)
@@ -88,15 +89,27 @@ class Intake:
             self.state.renew(left)
         return len(gone)
 
+    def delete_all(self, status: Status) -> int:
+        """Forget all images of a status."""
+        with self.state.lock:
+            statuses = self.state.snapshot.statuses
+            return self.delete([number for number, each in statuses.items() if each == status])
+
     def thumbnail(self, number: str) -> bytes:
         """A small JPEG of a kept image."""
-        place = self.state.uploads.thumbnail(self.state.snapshot.upload(number).id)
-        return place.read_bytes() if place.is_file() else self.picture(number, THUMBNAIL)
+        try:
+            return self.state.uploads.thumbnail(self.state.snapshot.upload(number).id).read_bytes()
+        except OSError:
+            return self.picture(number, THUMBNAIL)
 
     def picture(self, number: str, side: int) -> bytes:
         """A JPEG of a kept image; what was sent is never sent on as it is."""
         path = self.path(number)
-        return small_copy(read_bytes(path), side, path, self.limits.image_pixels)
+        try:
+            content = read_bytes(path)
+        except OSError:
+            raise Missing(f"The file of image {number} is gone.") from None
+        return small_copy(content, side, path, self.limits.image_pixels)
 
     def path(self, number: str) -> Path:
         """The file of a kept image."""

@@ -10,6 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from oltr.serve.state import State
 
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 
@@ -75,7 +76,8 @@ class Measured:
         try:
             await self.app(scope, receive, noted)
         finally:
-            # By the route's pattern: a series for each image would be endless.
+            # By the route's pattern: a series for each image, or word for a method, would be endless.
             route = getattr(scope.get("route"), "path", "") or "other"
-            self.metrics.requests.labels(route, scope["method"], str(status)).inc()
+            method = scope["method"] if scope["method"] in METHODS else "other"
+            self.metrics.requests.labels(route, method, str(status)).inc()
             self.metrics.seconds.labels(route).observe(time.perf_counter() - began)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import socket
 from collections.abc import Callable
 
@@ -10,6 +9,7 @@ import uvicorn
 
 from oltr.errors import UserError
 from oltr.serve.app import create_app
+from oltr.serve.guard import is_loopback
 from oltr.serve.service import Service
 
 TOKEN_LENGTH = 16
@@ -26,16 +26,6 @@ def check_address(host: str, token: str | None) -> None:
             "Whoever reaches the service can see, name and delete images.",
             f"--token TOKEN, with one made by {MAKE_TOKEN}",
         )
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def listening(host: str, port: int) -> socket.socket:

@@ -28,7 +28,7 @@ class Snapshot:
         mark = self.marks.get(number)
         if mark is not None:
             return mark.status
-        return "unknown" if self.answers[number]["unknown"] else "known"
+        return "unknown" if self.answers[number].get("unknown", True) else "known"  # no answer: not known
 
     @cached_property
     def statuses(self) -> dict[str, Status]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,7 +15,7 @@ from oltr.errors import UserError
 from oltr.files import check_writable
 from oltr.openset import SCORES
 from oltr.runs.class_changes import fold
-from oltr.runs.history import as_of
+from oltr.runs.history import ChangedMeanwhile, as_of
 from oltr.runs.predictions.rescore import Change
 from oltr.runs.trained_run import TrainedRun
 from oltr.serve.answers import Answers, Row, changes_between
@@ -25,6 +26,9 @@ from oltr.serve.limits import Limits
 from oltr.serve.marks import marks_of
 from oltr.serve.snapshot import Snapshot
 from oltr.serve.uploads import Upload, Uploads
+
+SETTLED = 50_000_000  # nanoseconds after which a file that is written again has another time
+TRIES = 20  # of an action, where other processes change the run, too
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,23 +81,50 @@ class State:
         with self.lock:
             if self._file_stamp() == self._stamp:
                 return
-            images, ids = dict(self.snapshot.images), self.uploads.ids()
-            images = {number: upload for number, upload in images.items() if number in ids}
-            images |= {upload.id: upload for upload in self.uploads.all(without=images)}
+            stamp = self._file_stamp()  # before reading: what is written meanwhile is read the next time
+            settled = time.time_ns() - stamp[0] > SETTLED
+            changed = self._read()
+            self._stamp = stamp if settled else None
+        if changed:
+            self.grouper.look()
+
+    def _read(self) -> bool:
+        """Whether the file had anything new, which is in the snapshot then."""
+        before, ids, acted = (
+            self.snapshot,
+            self.uploads.ids(),
+            self.run.history.last() != self.run.changes.last,
+        )
+        if not acted and ids == before.images.keys():
+            return False
+        images = {number: upload for number, upload in before.images.items() if number in ids}
+        images |= {upload.id: upload for upload in self.uploads.all(without=images)}
+        if acted:
             self.run.reread_classes()
-            self.renew(images)
-        self.grouper.look()
+        self.renew(images)
+        return True
 
     def acted(self, act: Callable[[], tuple[int, dict[str, Any]]]) -> Done:
+        """Do something that depends on what others did; again where they did something meanwhile."""
         with self.lock:
-            self.catch_up()
+            number, facts = self._tried(act)
             before = self.snapshot
-            number, facts = act()
             self.renew(before.images)
             changes = changes_between(before.answers, self.snapshot.answers)
             self._changes[number] = changes
         self.grouper.look()
         return Done(number, changes, facts)
+
+    def _tried(self, act: Callable[[], tuple[int, dict[str, Any]]]) -> tuple[int, dict[str, Any]]:
+        for left in reversed(range(TRIES)):
+            self.catch_up()
+            try:
+                return act()
+            except ChangedMeanwhile:
+                self._stamp = None
+                if not left:
+                    raise
+        raise AssertionError
 
     def renew(self, images: Mapping[str, Upload]) -> None:
         """Replace the snapshot by one of the run as it is now."""
@@ -111,7 +142,6 @@ class State:
         rows = self.answers(run, _stacked(new))
         answered |= dict(zip(new, rows, strict=True))
         self.snapshot = Snapshot(run, last, images, {number: answered[number] for number in images}, marks)
-        self._stamp = self._file_stamp()
         self._grown()
 
     def _grown(self) -> None:

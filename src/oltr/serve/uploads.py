@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +19,7 @@ from oltr.runs.history import History
 
 AT_ONCE = 8
 LONGEST = 200  # letters of a name that are kept
+ABANDONED = 600  # seconds after which a file without a row is nobody's who is still at work
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +54,10 @@ class Uploads:
 
     def ids(self) -> set[str]:
         """Of all rows."""
-        return {row[0] for row in self._rows("id")}
+        if not self.history.path.is_file():
+            return set()
+        with self.history.database() as database:
+            return {row[0] for row in database.execute("SELECT id FROM uploads")}
 
     def keep(self, uploads: Sequence[Upload], contents: Sequence[bytes]) -> None:
         """Put images on disk, then their rows; both are there when this returns."""
@@ -83,12 +88,13 @@ class Uploads:
             self.thumbnail(upload.id).unlink(missing_ok=True)
 
     def clean(self) -> None:
-        """Remove files without a row, which a killed process left."""
-        ids = self.ids()
+        """Remove files without a row, which a killed process left; another that serves may be adding some."""
+        ids, before = self.ids(), time.time() - ABANDONED
         for folder in (self.folder, self.thumbnails):
             for file in folder.iterdir() if folder.is_dir() else ():
-                if file.is_file() and file.suffix != ".json" and file.stem not in ids:
-                    file.unlink()
+                known = file.suffix == ".json" or file.stem in ids
+                if not known and file.is_file() and file.stat().st_mtime < before:
+                    file.unlink(missing_ok=True)
 
     def thumbnail(self, number: str) -> Path:
         """Where the small copy of an image lies."""

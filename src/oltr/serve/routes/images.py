@@ -111,8 +111,7 @@ def delete(service: Serving, number: ImageId) -> Response:
 @router.delete("/images", response_model=schema.Deleted)
 def delete_all(service: Serving, status: Status) -> dict[str, int]:
     """Forget all images of a status."""
-    now = service.state.snapshot
-    return {"deleted": service.intake.delete([n for n, each in now.statuses.items() if each == status])}
+    return {"deleted": service.intake.delete_all(status)}
 
 
 @router.get("/examples", response_class=Response, responses=_pictures("jpeg"), tags=["classes"])
