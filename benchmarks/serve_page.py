@@ -6,7 +6,8 @@ The run's open images play the sent ones: each copy of a file is another image b
 its features are those of the file with a little noise, so that nothing waits for the network. The browser is
 the system's chromium, without a window, on the same machine as the server. `open`: from the address to the
 last of the pictures on the screen. `scroll`: the longest time between two frames while the list moves from
-top to bottom. `name`: from the click that names 200 images to what changed, on the screen. Medians of the rounds.
+top to bottom. `name`: from the click that names 200 images to what changed, on the screen. Medians of the
+rounds.
 """
 
 from __future__ import annotations
