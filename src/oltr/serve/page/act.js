@@ -1,5 +1,5 @@
 // Everything that changes labels: done, shown as what changed, and able to go back.
-import { post, remove, ApiError } from "./api.js";
+import { post, remove } from "./api.js";
 import { hideChanged, showChanged } from "./changed.js";
 import { ask, confirmed } from "./dialog.js";
 import { h, images, quoted } from "./dom.js";
@@ -17,7 +17,7 @@ async function act(path, body) {
 /** Gives images a name; errors are the caller's, who still has what was typed. */
 export async function giveName(name, ids, more) {
   const answer = await act("add-class", { name, images: ids, more });
-  showChanged({ ...answer, title: `${images(answer.images ?? ids.length)} named ${quoted(answer.name ?? name)}`, undo: answer.action });
+  showChanged({ ...answer, title: `${images(answer.images)} named ${quoted(answer.name)}`, undo: answer.action });
   return answer;
 }
 
@@ -30,10 +30,11 @@ export async function reject(ids) {
     if (error.status !== 409) { problem(error); return false; }
     const taken = new Set(error.conflicts.map(({ id }) => id));
     const others = ids.filter((id) => !taken.has(id));
-    if (!others.length) { toast("These images were labelled by somebody else meanwhile."); await refresh(); return false; }
-    const go = await ask("Labelled meanwhile", h("p", {}, `${images(taken.size)} of ${ids.length} were labelled by somebody else meanwhile.`),
-      [["Leave it", null], [`Reject the other ${images(others.length)}`, true, "main"]], "conflict");
-    return go ? reject(others) : false;
+    await refresh();
+    if (!others.length) { toast("These images were labelled by somebody else meanwhile."); return false; }
+    const text = h("p", {}, `${images(taken.size)} of ${ids.length} were labelled by somebody else meanwhile.`);
+    const choices = [["Leave it", null], [`Reject the other ${images(others.length)}`, true, "main"]];
+    return await ask("Labelled meanwhile", text, choices, "conflict") ? reject(others) : false;
   }
 }
 
@@ -57,7 +58,7 @@ export async function undo(action) {
     else { hideChanged(); toast(`${title}.`); }
     return true;
   } catch (error) {
-    if (!(error instanceof ApiError) || error.status !== 409 || !error.conflicts.length) { problem(error); return false; }
+    if (error.status !== 409 || !error.conflicts.length) { problem(error); return false; }
     const later = error.conflicts.toSorted((a, b) => b.action - a.action);
     const list = h("ul", {}, later.map((each) => h("li", {}, `${each.action}: ${deed(each)}`)));
     const all = await ask("Later actions build on this one", [h("p", {}, error.message), list],
@@ -72,7 +73,8 @@ export async function undo(action) {
 export async function undoLast() {
   const own = lastOfMine();
   if (own) return await undo(own) || forget(own);
-  return await confirmed("Undo the last action?", "It may be somebody else's. History lists them all.", "Undo it") && undo(null);
+  const text = "It may be somebody else's. History lists them all.";
+  return await confirmed("Undo the last action?", text, "Undo it") && undo(null);
 }
 
 export async function deleteImages(path, query, text) {

@@ -66,7 +66,8 @@ function header(now) {
   $("run").textContent = now.run;
   $("run").title = `model ${now.model}, ${now.method}\n${now.path}`;
   document.title = `${now.run} · oltr`;
-  const counts = { images: now.images.total, unknowns: now.images.unknown, classes: now.classes, history: now.last_action || 0 };
+  const { total: images, unknown: unknowns } = now.images;
+  const counts = { images, unknowns, classes: now.classes, history: now.last_action };
   for (const [name, count] of Object.entries(counts)) $(`count-${name}`).textContent = count ? number(count) : "";
 }
 

@@ -21,18 +21,19 @@ const answer = (name) => h("span", { class: name === "unknown" ? "answer unknown
 
 function section({ before, after, ids }) {
   return h("section", { class: "change", dataset: { before, after } },
-    h("h3", {}, answer(before), h("span", { "aria-hidden": "true" }, " → "), h("span", { class: "hidden" }, " became "), answer(after),
+    h("h3", {},
+      answer(before), h("span", { "aria-hidden": "true" }, " → "), h("span", { class: "hidden" }, " became "), answer(after),
       h("span", { class: "tag" }, number(ids.length))),
     strip(ids));
 }
 
-function draw({ title, changed = 0, changes = [], warnings = [] }) {
+function draw({ title, changed, changes, warnings = [] }) {
   $("changed-title").textContent = title;
   const about = changed
     ? `${images(changed)} of the queue ${changed === 1 ? "has" : "have"} another answer now.`
     : "No answer of the queue changed.";
   $("changed-body").replaceChildren(
-    ...warnings.map(({ text, images: ids = [] }) => h("div", { class: "caution" }, h("p", {}, text), ids.length ? strip(ids, 8) : null)),
+    ...warnings.map(({ text, images: ids }) => h("div", { class: "caution" }, h("p", {}, text), ids.length > 0 && strip(ids, 8))),
     h("p", { class: "lead" }, about),
     ...grouped(changes).map(section),
   );
@@ -42,15 +43,18 @@ function draw({ title, changed = 0, changes = [], warnings = [] }) {
 export async function showChanged(result) {
   shown = result;
   $("changed").hidden = false;
-  $("changed").dataset.action = result.action ?? "";
+  $("changed").dataset.action = result.action;
   document.body.classList.add("with-panel");
   $("changed-undo").hidden = !result.undo;
   $("changed-body").scrollTop = 0;
   draw(result);
-  announce(`${result.title}. ${images(result.changed ?? 0)} with another answer.`);
-  if ((result.changed ?? 0) > (result.changes?.length ?? 0)) {
-    const { changes } = await get("changes", { action: result.action }).catch((error) => { problem(error); return { changes: result.changes ?? [] }; });
+  announce(`${result.title}. ${images(result.changed)} with another answer.`);
+  if (result.changed <= result.changes.length) return;
+  try {
+    const { changes } = await get("changes", { action: result.action });
     if (shown === result) draw({ ...result, changes });
+  } catch (error) {
+    problem(error);
   }
 }
 
@@ -58,7 +62,8 @@ export async function showChanged(result) {
 export async function showChangesOf(action, title) {
   try {
     const { total, changes } = await get("changes", { action: action.id });
-    await showChanged({ action: action.id, title, changed: total, changes, undo: action.undone_by || action.kind === "undo" ? null : action.id });
+    const undo = action.undone_by || action.kind === "undo" ? null : action.id;
+    await showChanged({ action: action.id, title, changed: total, changes, undo });
     $("changed-title").focus();
   } catch (error) {
     problem(error);

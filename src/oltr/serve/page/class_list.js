@@ -21,11 +21,15 @@ export async function loadClasses() {
   ({ classes: list } = await get("classes"));
   byName = new Map(list.map((each) => [each.name, each]));
   const names = [...byName.keys()].sort((a, b) => a.localeCompare(b));
-  if (offered !== (offered = names.join("\n"))) $("class-names").replaceChildren(...names.map((value) => h("option", { value })));
+  if (offered !== names.join("\n")) {
+    offered = names.join("\n");
+    $("class-names").replaceChildren(...names.map((value) => h("option", { value })));
+  }
   document.dispatchEvent(new Event("classes"));
   return list;
 }
 
 export const startClassList = () => watch((state, before) => {
-  if (!before || state.last_action !== before.last_action || state.classes !== before.classes) loadClasses().catch(() => {});
+  const same = before && state.last_action === before.last_action && state.classes === before.classes;
+  if (!same) loadClasses().catch(() => {});
 });

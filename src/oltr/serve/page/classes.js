@@ -6,7 +6,6 @@ import { $, button, h, images, number, quoted } from "./dom.js";
 import { picture } from "./pictures.js";
 import { Grid } from "./virtual.js";
 
-const SHOTS = { many: "many-shot", medium: "medium-shot", few: "few-shot" };
 let grid = null;
 
 const layout = (width) => {
@@ -22,8 +21,10 @@ async function rename({ name }) {
 }
 
 async function removeClass({ name, train_count: count }) {
-  const text = `The run no longer answers ${quoted(name)} (${images(count)} in training). Its images in the queue may become unknown. This can be undone in History.`;
-  if (await confirmed(`Remove ${quoted(name)}?`, text, "Remove")) await changeClass("remove-class", { name }, `${quoted(name)} removed`);
+  const text = `The run no longer answers ${quoted(name)} (${images(count)} in training). `
+    + "Its images in the queue may become unknown. This can be undone in History.";
+  if (!await confirmed(`Remove ${quoted(name)}?`, text, "Remove")) return;
+  await changeClass("remove-class", { name }, `${quoted(name)} removed`);
 }
 
 function build(one) {
@@ -43,18 +44,22 @@ function fill(node, one) {
   const shown = examples(one.name, 3);
   if (strip.dataset.shown !== shown.join()) {
     strip.dataset.shown = shown.join();
-    strip.replaceChildren(...(shown.length ? shown.map((src) => picture(src, "")) : [h("span", { class: "none" }, "no picture kept")]));
+    strip.replaceChildren(...shown.map((src) => picture(src)));
+    if (!shown.length) strip.append(h("span", { class: "none" }, "no picture kept"));
   }
+  const facts = [one.added && "added by people", one.named && `${number(one.named)} named`, `${number(one.recognised)} recognised`];
   node.querySelector(".counts").replaceChildren(
-    h("span", { class: `shot ${one.shots}`, title: SHOTS[one.shots] ?? one.shots }, `${images(one.train_count)} · ${one.shots}`),
-    h("span", {}, [one.added ? "added by people" : "", one.named ? `${number(one.named)} named` : "", `${number(one.recognised)} recognised`].filter(Boolean).join(" · ")));
+    h("span", { class: `shot ${one.shots}`, title: `${one.shots}-shot` }, `${images(one.train_count)} · ${one.shots}`),
+    h("span", {}, facts.filter(Boolean).join(" · ")));
 }
 
 function draw() {
   const part = $("class-search").value.trim().toLocaleLowerCase();
   const group = $("class-shots").value;
-  const fits = classes().filter((one) => one.name.toLocaleLowerCase().includes(part) && (!group || (group === "added" ? one.added : one.shots === group)));
-  $("class-count").textContent = fits.length === classes().length ? `${number(fits.length)} classes` : `${number(fits.length)} of ${number(classes().length)} classes`;
+  const inGroup = (one) => !group || (group === "added" ? one.added : one.shots === group);
+  const fits = classes().filter((one) => inGroup(one) && one.name.toLocaleLowerCase().includes(part));
+  const all = classes().length;
+  $("class-count").textContent = fits.length === all ? `${number(all)} classes` : `${number(fits.length)} of ${number(all)} classes`;
   grid.show(fits);
 }
 

@@ -15,7 +15,8 @@ export function layout(width) {
   perStrip = across * lines;
   const side = Math.min(THUMB + 20, (inside - GAP * (across - 1)) / across);
   document.documentElement.style.setProperty("--strip-side", `${side}px`);
-  return { columns: 1, gap: narrow ? 14 : 18, height: Math.round(lines * side + (lines - 1) * GAP + (narrow ? 174 : 92)) };
+  const around = narrow ? 174 : 92; // heading, buttons and padding
+  return { columns: 1, gap: narrow ? 14 : 18, height: Math.round(lines * side + (lines - 1) * GAP + around) };
 }
 
 /** `does` has open, name, reject and select, each called with the cluster. */
@@ -40,14 +41,18 @@ export function build(does) {
 }
 
 function near(cluster) {
-  const one = (name) => h("span", { class: "class" }, ...examples(name, 1).map((src) => picture(src, `Example of ${name}`, { width: 32, height: 32 })), h("span", {}, name));
+  const example = (name) => examples(name, 1).map((src) => picture(src, `Example of ${name}`, { width: 32, height: 32 }));
+  const one = (name) => h("span", { class: "class" }, example(name), h("span", {}, name));
   if (cluster.ungrouped) return ["not in a group yet"];
   if (cluster.looks_known) return ["may be ", one(cluster.looks_known)];
-  const names = (cluster.nearest ?? []).slice(0, 2);
+  const names = cluster.nearest.slice(0, 2);
   return names.length ? ["nearest ", ...names.map(({ name }) => one(name))] : [];
 }
 
-export const about = (cluster) => `${images(cluster.size)}${cluster.ungrouped ? " not in a group yet" : ""}${cluster.looks_known ? `, may be ${quoted(cluster.looks_known)}` : ""}`;
+export function about({ size, ungrouped, looks_known: known }) {
+  if (ungrouped) return `${images(size)} not in a group yet`;
+  return known ? `${images(size)}, may be ${quoted(known)}` : images(size);
+}
 
 export function fill(selection) {
   return (node, cluster, index) => {
@@ -58,7 +63,7 @@ export function fill(selection) {
     check.checked = chosen === cluster.images.length;
     check.indeterminate = chosen > 0 && !check.checked;
     node.classList.toggle("selected", chosen > 0);
-    node.querySelector(".size").textContent = chosen && !check.checked ? `${images(cluster.size)}, ${chosen} selected` : images(cluster.size);
+    node.querySelector(".size").textContent = images(cluster.size) + (check.indeterminate ? `, ${chosen} selected` : "");
     const shown = cluster.images.slice(0, perStrip);
     const strip = node.querySelector(".strip");
     const key = shown.join(" ") + cluster.size;
@@ -70,8 +75,10 @@ export function fill(selection) {
       if (rest > 0) strip.append(h("span", { class: "more" }, `+${rest}`));
     }
     const hint = node.querySelector(".near");
-    const said = `${cluster.looks_known}|${(cluster.nearest ?? []).map(({ name }) => name)}|${examples(cluster.nearest?.[0]?.name, 1)}`;
+    const names = [cluster.looks_known, ...cluster.nearest.map(({ name }) => name)];
+    const said = JSON.stringify([names, names.map((name) => examples(name, 1))]);
     if (hint.dataset.said !== said) { hint.dataset.said = said; hint.replaceChildren(...near(cluster)); }
-    hint.title = (cluster.nearest ?? []).map(({ name, share }) => `${name}: nearest to ${percent(share)} of the images`).join("\n");
+    const shares = cluster.nearest.map(({ name, share }) => `${name}: nearest to ${percent(share)} of the images`);
+    hint.title = shares.join("\n");
   };
 }

@@ -11,17 +11,21 @@ const layout = (width) => {
   return { columns, gap, height: Math.round((width - gap * (columns - 1)) / columns) };
 };
 
+const TOUCH_HINT = "Tap an image to leave it out, tap twice to look at it.";
+
+const build = (id) => h("div", { class: "pick", role: "option", dataset: { id } },
+  picture(thumbnail(id), "", { width: 140, height: 140 }));
+
 export class ClusterView {
   ids = [];
   #anchor = 0;
   #touched = false;
 
   constructor(selection) {
-    if (matchMedia("(pointer: coarse)").matches) $("cluster-hint").textContent = "Tap an image to leave it out, tap twice to look at it.";
+    if (matchMedia("(pointer: coarse)").matches) $("cluster-hint").textContent = TOUCH_HINT;
     this.selection = selection;
     this.grid = new Grid($("cluster-images"), {
-      layout, roving: true, key: (id) => id,
-      build: (id) => h("div", { class: "pick", role: "option", dataset: { id } }, picture(thumbnail(id), "", { width: 140, height: 140 })),
+      layout, build, roving: true, key: (id) => id,
       fill: (node, id, index) => {
         node.setAttribute("aria-selected", selection.has(id));
         node.setAttribute("aria-label", `Image ${index + 1}`);
@@ -37,7 +41,10 @@ export class ClusterView {
       if (event.shiftKey) this.#range(this.#anchor, index);
       else this.#toggle(index);
     });
-    box.addEventListener("dblclick", (event) => { const index = indexOf(event); if (index >= 0) look(this.ids, index); });
+    box.addEventListener("dblclick", (event) => {
+      const index = indexOf(event);
+      if (index >= 0) look(this.ids, index);
+    });
     box.addEventListener("keydown", (event) => {
       if (event.key === " ") { event.preventDefault(); this.#toggle(this.grid.current); }
       if (event.key === "Enter") { event.preventDefault(); look(this.ids, this.grid.current); }

@@ -3,25 +3,30 @@ import { blob, get } from "./api.js";
 import { deleteImages, reject } from "./act.js";
 import { examples } from "./class_list.js";
 import { openDialog } from "./dialog.js";
-import { bar, button, h, number, percent, quoted, size } from "./dom.js";
+import { bar, button, decimals, h, number, percent, quoted, size } from "./dom.js";
 import { nameImages } from "./naming.js";
 import { picture } from "./pictures.js";
 import { when } from "./wording.js";
 
-export const answerOf = (image) => image.named || (image.status === "rejected" ? "rejected" : image.unknown ? "unknown" : image.label);
+export function answerOf({ named, status, unknown, label }) {
+  if (named || status === "rejected") return named || status;
+  return unknown ? "unknown" : label;
+}
 export const sureness = (image) => image.calibrated_probability ?? image.probability;
 
 function heading(image) {
   const sure = percent(sureness(image));
-  const said = image.unknown ? `The run says unknown; most like ${quoted(image.label)}, ${sure}.` : `The run says ${quoted(image.label)}, ${sure}.`;
+  const said = `The run says ${image.unknown ? "unknown; most like " : ""}${quoted(image.label)}, ${sure}.`;
+  const person = { named: "Named by a person. ", rejected: "Rejected by a person. " }[image.status] ?? "";
   return [
     h("h3", { class: `answer ${answerOf(image)}`, id: "detail-answer" }, answerOf(image)),
-    h("p", { class: "lead" }, image.named ? `Named by a person. ${said}` : image.status === "rejected" ? `Rejected by a person. ${said}` : said),
+    h("p", { class: "lead" }, person + said),
   ];
 }
 
 function likeliest(image) {
-  const lines = Object.entries(image.top5 ?? {}).map(([name, share]) => h("li", { dataset: { class: name }, title: `${name} ${percent(share)}` },
+  const lines = Object.entries(image.top5).map(([name, share]) => h("li",
+    { dataset: { class: name }, title: `${name} ${percent(share)}` },
     h("span", { class: "name" }, name), bar(share),
     h("span", { class: "examples" }, examples(name, 4).map((src) => picture(src, `Example of ${name}`)))));
   return h("ol", { class: "likeliest", "aria-label": "Likeliest classes" }, lines);
@@ -30,8 +35,8 @@ function likeliest(image) {
 function numbers(image) {
   const facts = [
     ["probability", percent(image.probability)], ["calibrated", percent(image.calibrated_probability)],
-    ["unknown score", image.unknown_score?.toFixed(3) ?? "–"], ["reachability", image.reachability?.toFixed(3) ?? "–"],
-    ["likeliest", Object.entries(image.top5 ?? {}).map(([name, share]) => `${name} ${percent(share)}`).join(", ")],
+    ["unknown score", decimals(image.unknown_score)], ["reachability", decimals(image.reachability)],
+    ["likeliest", Object.entries(image.top5).map(([name, share]) => `${name} ${percent(share)}`).join(", ")],
     ["file", image.name], ["added", when(image.time)], ["size", size(image.bytes)],
   ];
   return h("details", {}, h("summary", {}, "Numbers"),
@@ -51,7 +56,7 @@ function why(image, box) {
       box.replaceChildren(drawing);
       box.scrollIntoView({ block: "nearest" });
     } catch (error) {
-      box.replaceChildren(h("p", { class: "lead", role: "status" }, [error.message, error.why].filter(Boolean).join(" ")));
+      box.replaceChildren(h("p", { class: "lead", role: "status" }, `${error.message} ${error.why ?? ""}`));
     }
     press.textContent = "Why?";
     press.disabled = false;
@@ -60,7 +65,7 @@ function why(image, box) {
 }
 
 /** Shows the image at `index` of a list whose items are ids or records. */
-export function openDetail(source, index) {
+function openDetail(source, index) {
   let at = index;
   let image = null;
   const photo = h("img", { class: "photo", alt: "" });
@@ -69,8 +74,8 @@ export function openDetail(source, index) {
   const place = h("span", { class: "place", role: "status" });
   const back = button("‹", () => go(-1), { "aria-label": "Previous image", id: "detail-previous" });
   const on = button("›", () => go(1), { "aria-label": "Next image", id: "detail-next" });
-  const dialog = openDialog("", h("div", { class: "detail-body" },
-    h("div", { class: "stage" }, photo, h("p", { class: "steps" }, back, place, on)), about, reason), { id: "detail", kind: "detail" });
+  const stage = h("div", { class: "stage" }, photo, h("p", { class: "steps" }, back, place, on));
+  const dialog = openDialog("", h("div", { class: "detail-body" }, stage, about, reason), { id: "detail", kind: "detail" });
   const title = dialog.querySelector("h2");
   dialog.append(button("×", () => dialog.close(), { class: "quiet close", "aria-label": "Close" }));
 
@@ -115,15 +120,15 @@ export function openDetail(source, index) {
     title.textContent = got.name;
     photo.alt = `${got.name}: ${answerOf(got)}`;
     const open = about.querySelector("details")?.open;
-    const labelled = got.status === "named" || got.status === "rejected";
-    const does = h("p", { class: "buttons" }, labelled
-      ? h("a", { class: "button", href: "#history", onclick: () => dialog.close() }, "Undo in History")
-      : [button("Name…", name, { class: "main", id: "detail-name" }), button("Reject", leaveOut, { id: "detail-reject" })],
-    why(got, reason), button("Delete", forget, { class: "danger", id: "detail-delete" }));
-    about.replaceChildren(...heading(got), does, likeliest(got), numbers(got));
+    const does = labelled()
+      ? [h("a", { class: "button", href: "#history", onclick: () => dialog.close() }, "Undo in History")]
+      : [button("Name…", name, { class: "main", id: "detail-name" }), button("Reject", leaveOut, { id: "detail-reject" })];
+    does.push(why(got, reason), button("Delete", forget, { class: "danger", id: "detail-delete" }));
+    about.replaceChildren(...heading(got), h("p", { class: "buttons" }, does), likeliest(got), numbers(got));
     if (open) about.querySelector("details").open = true;
   }
 
+  const labelled = () => image.status === "named" || image.status === "rejected";
   async function name() {
     const guess = image.unknown ? "" : image.label;
     if (await nameImages([image.id], { guess })) dialog.close();
@@ -137,19 +142,26 @@ export function openDetail(source, index) {
     show();
   }
   const leaveOut = () => then(reject([image.id]));
-  const forget = () => then(deleteImages(`images/${image.id}`, {}, `${image.name} is deleted from the queue. A class learned from it stays as it is.`));
+  const forget = () => then(deleteImages(`images/${image.id}`, {},
+    `${image.name} is deleted from the queue. A class learned from it stays as it is.`));
 
   // On the document, for a button that has gone takes the focus with it; not below another dialog.
   const closed = new AbortController();
   dialog.addEventListener("close", () => closed.abort());
   document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.altKey || event.metaKey || [...document.querySelectorAll("dialog[open]")].at(-1) !== dialog) return;
-    const labelled = image?.status === "named" || image?.status === "rejected";
-    const does = { ArrowLeft: () => go(-1), k: () => go(-1), ArrowRight: () => go(1), j: () => go(1), n: () => image && !labelled && name(), r: () => image && !labelled && leaveOut() }[event.key];
-    if (does) { event.preventDefault(); does(); }
+    const top = [...document.querySelectorAll("dialog[open]")].at(-1);
+    if (event.ctrlKey || event.altKey || event.metaKey || top !== dialog) return;
+    const step = { ArrowLeft: -1, k: -1, ArrowRight: 1, j: 1 }[event.key];
+    const does = image && !labelled() && { n: name, r: leaveOut }[event.key];
+    if (!step && !does) return;
+    event.preventDefault();
+    if (step) go(step);
+    else does();
   }, { signal: closed.signal });
   document.addEventListener("listed", () => { settle(); placed(); }, { signal: closed.signal });
   show();
 }
 
-export const startDetail = () => document.addEventListener("look", ({ detail }) => openDetail(detail.source, detail.index));
+export function startDetail() {
+  document.addEventListener("look", ({ detail: { source, index } }) => openDetail(source, index));
+}

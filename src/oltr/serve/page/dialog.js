@@ -20,21 +20,25 @@ export function openDialog(title, body, { id = null, closed = () => {}, kind = "
 export function ask(title, body, choices, id = "ask") {
   return new Promise((resolve) => {
     let chosen = null;
-    const buttons = choices.map(([label, value, kind = ""]) => button(label, () => { chosen = value; dialog.close(); }, { class: kind }));
-    const dialog = openDialog(title, [...[body].flat(), h("p", { class: "buttons end" }, buttons)], { id, closed: () => resolve(chosen) });
+    const choose = (value) => { chosen = value; dialog.close(); };
+    const buttons = choices.map(([label, value, kind = ""]) => button(label, () => choose(value), { class: kind }));
+    const whole = [body, h("p", { class: "buttons end" }, buttons)];
+    const dialog = openDialog(title, whole, { id, closed: () => resolve(chosen) });
   });
 }
 
-export const confirmed = (title, text, yes) => ask(title, h("p", {}, text), [["Cancel", null], [yes, true, "danger"]], "confirm");
+export const confirmed = (title, text, yes) => ask(
+  title, h("p", {}, text), [["Cancel", null], [yes, true, "danger"]], "confirm");
 
 /** One short text, or null. */
 export function askText(title, label, value, yes) {
   return new Promise((resolve) => {
     let given = null;
     const input = h("input", { value, required: true, maxlength: 200, autocomplete: "off", "aria-label": label });
+    const buttons = h("p", { class: "buttons end" }, button("Cancel", () => dialog.close()), h("button", { class: "main" }, yes));
     const form = h("form", {
       onsubmit: (event) => { event.preventDefault(); given = input.value.trim(); dialog.close(); },
-    }, input, h("p", { class: "buttons end" }, button("Cancel", () => dialog.close()), h("button", { class: "main" }, yes)));
+    }, input, buttons);
     const dialog = openDialog(title, form, { id: "ask-text", closed: () => resolve(given || null) });
     input.select();
   });

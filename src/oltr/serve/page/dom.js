@@ -11,7 +11,7 @@ export function h(tag, props = {}, ...children) {
     else if (name === "dataset") Object.assign(node.dataset, value);
     else node.setAttribute(name, value === true ? "" : value);
   }
-  node.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  node.append(...children.flat(2).filter((child) => child !== null && child !== undefined && child !== false));
   return node;
 }
 
@@ -27,7 +27,11 @@ export function bar(share, props = {}) {
 const numbers = new Intl.NumberFormat("en");
 export const number = (n) => numbers.format(n ?? 0);
 export const images = (n) => (n === 1 ? "1 image" : `${number(n)} images`);
-export const percent = (p) => (p === null || p === undefined ? "–" : `${p > 0.995 && p < 1 ? "> 99" : Math.round(100 * p)} %`);
+export const decimals = (x) => x?.toFixed(3) ?? "–";
+export function percent(share) {
+  if (share === null || share === undefined) return "–";
+  return `${share > 0.995 && share < 1 ? "> 99" : Math.round(100 * share)} %`;
+}
 export const quoted = (name) => `“${name}”`;
 
 export function size(bytes) {
@@ -41,5 +45,6 @@ export function size(bytes) {
 const phone = matchMedia("(max-width: 720px)");
 export const isPhone = () => phone.matches;
 
-/** What one does with a field or button wants its keys itself. */
-export const typing = (target) => target instanceof Element && target.closest("input, select, textarea, [contenteditable]") !== null;
+/** A field wants its keys itself. */
+const FIELDS = "input, select, textarea, [contenteditable]";
+export const typing = (target) => target instanceof Element && target.closest(FIELDS) !== null;

@@ -8,6 +8,8 @@ import { state } from "./state.js";
 import { look } from "./strip.js";
 import { Grid } from "./virtual.js";
 
+const NONE_YET = "No images yet. Each one that you add gets an answer at once "
+  + "and is kept with the run until somebody deletes it.";
 let grid = null;
 let pages = null;
 let filter = { status: "", class: "" };
@@ -20,7 +22,8 @@ const layout = (width) => {
 
 function build(image) {
   return h("button", { type: "button", class: "card image", dataset: { id: image.id } },
-    picture(thumbnail(image.id), "", { width: 190, height: 190 }), h("span", { class: "answer" }), h("span", { class: "sure" }));
+    picture(thumbnail(image.id), "", { width: 190, height: 190 }),
+    h("span", { class: "answer" }), h("span", { class: "sure" }));
 }
 
 function fill(node, image, index) {
@@ -32,7 +35,8 @@ function fill(node, image, index) {
   sure.replaceChildren(image.status === "named" ? "named by a person" : image.unknown ? "" : bar(share));
   node.title = `${image.name}\n${percent(sureness(image))}`;
   node.dataset.status = image.status;
-  node.setAttribute("aria-label", `${image.name}: ${answer}${image.unknown || image.named ? "" : `, ${percent(share)}`}`);
+  const sureAs = image.unknown || image.named ? "" : `, ${percent(share)}`;
+  node.setAttribute("aria-label", `${image.name}: ${answer}${sureAs}`);
   node.onclick = () => look(pages, index);
 }
 
@@ -47,9 +51,9 @@ function arrived() {
   document.dispatchEvent(new Event("listed"));
   const { length } = pages;
   const any = filter.status || filter.class;
-  $("filter-count").textContent = state ? (any ? `${number(length)} of ${counted(state.images.total)}` : counted(length)) : "";
+  $("filter-count").textContent = any && state ? `${number(length)} of ${counted(state.images.total)}` : counted(length);
   $("images-empty").hidden = length > 0;
-  $("images-empty").textContent = any ? "No image fits this." : "No images yet. Each one that you add gets an answer at once and is kept with the run until somebody deletes it.";
+  $("images-empty").textContent = any ? "No image fits this." : NONE_YET;
   $("filter-clear").hidden = !any;
   $("drop").classList.toggle("small", (state?.images.total ?? 0) > 0);
 }
@@ -68,7 +72,8 @@ export const imagesTab = {
     pages = new Pages(load, arrived);
     const form = $("image-filter");
     const go = () => {
-      const query = new URLSearchParams(Object.entries({ status: $("filter-status").value, class: $("filter-class").value.trim() }).filter(([, value]) => value));
+      const asked = { status: $("filter-status").value, class: $("filter-class").value.trim() };
+      const query = new URLSearchParams(Object.entries(asked).filter(([, value]) => value));
       location.hash = query.size ? `#images?${query}` : "#images";
     };
     form.addEventListener("submit", (event) => { event.preventDefault(); go(); });

@@ -3,6 +3,7 @@ import { h } from "./dom.js";
 
 const FAST = 5; // pixels a millisecond
 const SLOWS = 90; // milliseconds without a fast step
+const LATER = { loading: "lazy", decoding: "async" };
 const waiting = new Map();
 let place = 0;
 let time = 0;
@@ -12,7 +13,7 @@ export const thumbnail = (id) => `images/${id}/thumbnail`;
 
 /** A picture; where its file is gone it says so calmly. */
 export function picture(src, alt = "", props = {}) {
-  const image = h("img", { alt, width: 96, height: 96, loading: "lazy", decoding: "async", draggable: "false", ...props });
+  const image = h("img", { alt, width: 96, height: 96, ...LATER, draggable: "false", ...props });
   image.addEventListener("error", () => image.classList.add("gone"));
   if (timer) waiting.set(image, src);
   else image.src = src;

@@ -16,14 +16,18 @@ const LIST = [
   ["?", "this list"],
 ];
 
-const showList = () => ask("Keys", h("dl", { class: "keys" }, LIST.map(([keys, what]) => h("div", {},
-  h("dt", {}, keys.split(" ").map((key) => h("kbd", {}, key))), h("dd", {}, what)))), [["Close", true, "main"]], "shortcuts");
+function showList() {
+  const lines = LIST.map(([keys, what]) => h("div", {},
+    h("dt", {}, keys.split(" ").map((key) => h("kbd", {}, key))), h("dd", {}, what)));
+  ask("Keys", h("dl", { class: "keys" }, lines), [["Close", true, "main"]], "shortcuts");
+}
 
 /** `keysOf()` gives the keys of the tab that is shown; `always` those of the page. A key that answers false goes on. */
 export function startShortcuts(keysOf, always) {
   $("help").addEventListener("click", showList);
   addEventListener("keydown", (event) => {
-    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (document.querySelector("dialog[open]")) return;
     if (typing(event.target)) {
       const checkbox = event.target.type === "checkbox";
       if (event.key === "Escape") event.target.blur();

@@ -10,12 +10,14 @@ export let state = null;
 /** `listen(state, before)` is called whenever something that a page shows has changed; `before` is null at first. */
 export const watch = (listen) => listeners.add(listen);
 
+const told = (each) => JSON.stringify([each?.revision, each?.clusters]);
+
 async function ask() {
   clearTimeout(timer);
   try {
     const now = await get("state");
     const before = state;
-    const changed = !before || now.revision !== before.revision || JSON.stringify(now.clusters) !== JSON.stringify(before.clusters);
+    const changed = told(now) !== told(before);
     state = now;
     if (changed) for (const listen of listeners) listen(now, before);
   } catch (error) {

@@ -11,6 +11,8 @@ import { problem, toast } from "./toast.js";
 import { Grid } from "./virtual.js";
 
 const MOST_WAITING = 500;
+const GROUPING = "Grouping images that look alike…";
+const NOTHING = "Nothing unknown. Images that fit no class appear here, in groups that look alike.";
 const selection = new Selection();
 let grid = null;
 let view = null;
@@ -46,13 +48,14 @@ function drawLead() {
   const { busy, waiting } = state?.clusters ?? {};
   const groups = clusters.filter((each) => !each.ungrouped);
   const all = groups.reduce((sum, { size }) => sum + size, 0);
-  $("unknowns-lead").textContent = groups.length
-    ? `${images(all)} in ${groups.length === 1 ? "one group" : `${number(groups.length)} groups`} of images that look alike. What teaches most is at the top.` : "";
+  const many = groups.length === 1 ? "one group" : `${number(groups.length)} groups`;
+  const lead = `${images(all)} in ${many} of images that look alike. What teaches most is at the top.`;
+  $("unknowns-lead").textContent = groups.length ? lead : "";
   $("waiting").hidden = (!busy && !waiting) || (busy && !clusters.length);
-  $("waiting").firstElementChild.textContent = busy ? "Grouping images that look alike…" : `${images(waiting ?? 0)} not yet in a group.`;
+  $("waiting").firstElementChild.textContent = busy ? GROUPING : `${images(waiting)} not yet in a group.`;
   $("group-now").hidden = Boolean(busy);
   $("unknowns-empty").hidden = clusters.length > 0;
-  $("unknowns-empty").textContent = busy ? "Grouping images that look alike…" : state?.images.unknown ? "These unknown images are not in groups yet." : "Nothing unknown. Images that fit no class appear here, in groups that look alike.";
+  $("unknowns-empty").textContent = busy ? GROUPING : NOTHING;
 }
 
 /** Images that came since the groups were made, as one more group at the end. */
@@ -116,7 +119,12 @@ export const unknownsTab = {
   start() {
     grid = new Grid($("cluster-grid"), {
       layout, key: ({ number: each }) => each, roving: true, fill: fill(selection),
-      build: build({ open, name: (each) => name(each.images), reject: (each) => leaveOut(each.images), select: (each, on) => selection.set(each.images, on) }),
+      build: build({
+        open,
+        name: (each) => name(each.images),
+        reject: (each) => leaveOut(each.images),
+        select: (each, on) => selection.set(each.images, on),
+      }),
     });
     view = new ClusterView(selection);
     selection.addEventListener("change", () => { if (!opened) grid.show(clusters); drawSelection(); });

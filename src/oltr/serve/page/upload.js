@@ -6,6 +6,7 @@ import { refresh, state } from "./state.js";
 const FILES = 16;
 const AT_ONCE = 2;
 const TRIES = 20;
+const LISTED = 200;
 const PICTURE = /\.(jpe?g|jpe|jfif|png|webp|gif|bmp|tiff?|ppm|pgm|avif|heic|heif)$/i;
 const isPicture = (file) => file.type.startsWith("image/") || PICTURE.test(file.name);
 const pause = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
@@ -104,9 +105,11 @@ class Job {
   draw() {
     const { sent, total, known, unknown, again, other } = this.tally;
     const stopped = this.stop.signal.aborted;
-    const begin = this.running && !stopped ? `Looking at ${number(total)} images: ${number(sent)} done` : stopped && sent < total ? `Stopped after ${number(sent)} of ${number(total)}` : images(total);
+    let begin = images(total);
+    if (stopped && sent < total) begin = `Stopped after ${number(sent)} of ${number(total)}`;
+    else if (this.running) begin = `Looking at ${images(total)}: ${number(sent)} done`;
     const parts = [begin, `${number(known)} recognised`, `${number(unknown)} unknown`];
-    if (again) parts.push(`${number(again)} were there already`);
+    if (again) parts.push(`${number(again)} ${again === 1 ? "was" : "were"} there already`);
     if (other) parts.push(`${number(other)} other ${other === 1 ? "file" : "files"} left out`);
     $("upload").hidden = false;
     $("upload-text").textContent = `${parts.join(" · ")}`;
@@ -116,7 +119,8 @@ class Job {
     $("upload-progress").value = sent;
     $("upload-failed").hidden = !this.failed.length;
     $("upload-failed").querySelector("summary").textContent = `${images(this.failed.length)} failed`;
-    $("upload-failed").querySelector("ul").replaceChildren(...this.failed.slice(0, 200).map(({ name, why }) => h("li", {}, h("b", {}, name), ` ${why}`)));
+    const lines = this.failed.slice(0, LISTED).map(({ name, why }) => h("li", {}, h("b", {}, name), ` ${why}`));
+    $("upload-failed").querySelector("ul").replaceChildren(...lines);
   }
 }
 

@@ -123,7 +123,8 @@ export class Grid {
     const wanted = [];
     for (let i = first * columns; i < Math.min((last + 1) * columns, this.items.length); i += 1) wanted.push(i);
     // The one with the focus stays, or the keyboard would lose its place.
-    if (this.box.contains(document.activeElement) && !wanted.includes(this.current) && this.current < this.items.length) {
+    const focused = this.box.contains(document.activeElement) && this.current < this.items.length;
+    if (focused && !wanted.includes(this.current)) {
       wanted.push(this.current);
       wanted.sort((a, b) => a - b);
     }
@@ -149,13 +150,15 @@ export class Grid {
       if (node === next) next = next.nextElementSibling;
       else this.box.insertBefore(node, next);
       if (fresh || drawn.index !== index || changed) {
-        node.style.transform = `translate(${(index % columns) * across}px, ${Math.floor(index / columns) * (height + gap)}px)`;
+        const down = Math.floor(index / columns) * (height + gap);
+        node.style.transform = `translate(${(index % columns) * across}px, ${down}px)`;
       }
       if ((fresh || changed || drawn.index !== index) && node.matches("article, [role=option]")) {
         node.setAttribute("aria-posinset", index + 1);
         node.setAttribute("aria-setsize", this.items.length);
       }
-      if (item !== undefined && (fresh || changed || drawn.item !== item || drawn.index !== index)) this.fill(node, item, index);
+      const same = !fresh && !changed && drawn.item === item && drawn.index === index;
+      if (item !== undefined && !same) this.fill(node, item, index);
       Object.assign(drawn, { item, index });
       if (this.roving) node.tabIndex = index === this.current ? 0 : -1;
     }

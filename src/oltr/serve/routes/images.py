@@ -97,7 +97,7 @@ def picture(service: Serving, number: ImageId) -> Response:
 @router.get("/images/{number}/explanation", response_class=Response, responses=_pictures("png"))
 def explanation(service: Serving, number: ImageId) -> Response:
     """Why the image is answered as it is, as one picture."""
-    found = explanation_png(service.state, service.intake.path(number))
+    found = explanation_png(service.state, number)
     return Response(found, media_type="image/png", headers={"cache-control": "no-store"})
 
 
