@@ -190,7 +190,12 @@ def test_outputs_of_other_weights_are_made_anew(folder, strangers):
         uploads = client.service.state.uploads
         with uploads.history.database() as database:
             database.execute("UPDATE uploads SET model = 'older', outputs = zeroblob(length(outputs))")
+        gone = upload(client, strangers["cyan"][3:4])[0]
+        with uploads.history.database() as database:
+            database.execute("UPDATE uploads SET model = 'older'")
+        next(uploads.folder.glob(f"{gone}.*")).unlink()
     with serving(folder) as client:
+        assert client.get(f"/images/{gone}").status_code == 404  # its file is lost
         after = [client.get(f"/images/{number}").json() for number in ids]
         assert [each["label"] for each in after] == [each["label"] for each in before]
         assert [each["probability"] for each in after] == pytest.approx(

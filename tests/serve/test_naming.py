@@ -130,7 +130,7 @@ def test_a_removed_class_leaves_its_images_waiting(client, ids):
     assert {each["named"] for each in records(client, ids[:4])} == {"petrol"}
     post(client, "/rename-class", name="petrol", to="sea")
     assert {each["named"] for each in records(client, ids[:4])} == {"sea"}
-    assert post(client, "/rename-class", 400, name="sea", to="Red")["error"].startswith(
+    assert post(client, "/rename-class", 409, name="sea", to="Red")["error"].startswith(
         "The run knows a class"
     )
 

@@ -58,9 +58,15 @@ class Actions:
 
     def rename_class(self, name: str, to: str, by: str = "") -> Done:
         """Give a class another name."""
-        return self.state.acted(
-            lambda: (rename_class(self.state.run, self._class(name), to, by), {"name": to})
-        )
+
+        def act() -> tuple[int, dict[str, Any]]:
+            known = self._class(name)
+            others = (each for each in self.state.run.class_names if each != known)
+            if (taken := taken_name(to, others)) is not None:
+                raise self._class_there(taken, "another name")
+            return rename_class(self.state.run, known, to, by), {"name": to}
+
+        return self.state.acted(act)
 
     def remove_class(self, name: str, by: str = "") -> Done:
         """Forget a class; images that were given its name wait again."""
@@ -106,13 +112,13 @@ class Actions:
             )
         return uploads
 
-    def _class_there(self, name: str) -> Conflict:
+    def _class_there(self, name: str, hint: str = "add the images to it, or another name") -> Conflict:
         actions = self.state.run.history.actions(features=False)
         made = [each for each in actions if each.kind == "add" and each.name == name and not each.undone_by]
         number, by = (made[0].id, made[0].details.get("by", "")) if made else (None, "")
         return Conflict(
             f"The run knows a class {name!r} already.",
-            try_this="add the images to it, or another name",
+            try_this=hint,
             conflicts=[{"name": name, "action": number, "by": by}],
         )
 

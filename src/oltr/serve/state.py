@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from oltr.data.images import read_image
+from oltr.console import console
+from oltr.data.images import UnreadableImage, read_image
 from oltr.errors import UserError
 from oltr.files import check_writable
 from oltr.openset import SCORES
@@ -164,15 +165,22 @@ class State:
         return changes_between(answers_after(number - 1), answers_after(number))
 
     def _of_these_weights(self) -> list[Upload]:
-        """All uploads; those whose outputs are of other weights are judged again."""
-        found = self.uploads.all()
-        old = [i for i, each in enumerate(found) if each.model != self.weights]
-        for i in old:
-            path = self.run.path / found[i].kept
-            pixels = read_image(path, self.run.config.data.frame)
-            found[i] = replace(found[i], model=self.weights, outputs=self.answers.outputs(pixels[None])[0])
-        self.uploads.replace([found[i] for i in old])
-        return found
+        """All uploads; those whose outputs are of other weights are judged again, or forgotten if they are
+        gone."""
+        uploads = self.uploads.all()
+        found, again = [each for each in uploads if each.model == self.weights], []
+        for each in uploads:
+            if each.model == self.weights:
+                continue
+            try:
+                pixels = read_image(self.run.path / each.kept, self.run.config.data.frame)
+            except UnreadableImage as problem:
+                console.warn(problem.what)
+                self.uploads.delete([each])
+                continue
+            again.append(replace(each, model=self.weights, outputs=self.answers.outputs(pixels[None])[0]))
+        self.uploads.replace(again)
+        return sorted([*found, *again], key=lambda each: each.time)
 
     def _file_stamp(self) -> tuple[int, int]:
         """Changes when somebody writes the history."""
