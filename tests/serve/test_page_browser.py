@@ -241,3 +241,32 @@ def test_files_that_are_no_images_are_told(visit, serve, plain_run, strangers, t
         failed = page.locator("#upload-failed")
         failed.wait_for()
         assert "notes.jpg" in failed.text_content() and "not an image" in failed.text_content()
+
+
+def test_a_group_that_is_open_stays_when_all_are_grouped_anew(visit, serve, plain_run, strangers, tmp_path):
+    def ask(call: str, body: dict) -> None:
+        """Do something behind the page's back, and wait until it has read the groups again."""
+        with page.expect_response(lambda r: r.url.endswith("/clusters") and r.request.method == "GET"):
+            page.evaluate(ASK, [call, body])
+
+    with serve(shutil.copytree(plain_run, tmp_path / "run")) as server:
+        page = visit(server.address)
+        send(page, strangers["cyan"], 10)
+        to_unknowns(page)
+        page.wait_for_function("() => document.querySelector('#waiting').hidden")
+        page.locator('.cluster[data-cluster="1"] .open').click()
+        page.locator(".pick").first.wait_for()
+        looked_at = page.locator(".pick").evaluate_all(IDS)
+        assert 1 < len(looked_at) < 10
+        ask("reject", {"images": looked_at[1:]})
+        ask("clusters", {})  # another group is the largest then, and has this number
+        page.wait_for_function("async () => !(await (await fetch('state')).json()).clusters.busy")
+        others = page.evaluate("fetch('unknowns').then(r => r.json()).then(r => r.images.map(i => i.id))")
+        ask("reject", {"images": [number for number in others if number not in looked_at][:1]})
+        ask("clusters", {})  # by now the page has shown what it read before
+        assert page.locator(".pick").evaluate_all(IDS) == looked_at[:1]
+
+
+IDS = "picks => picks.map(pick => pick.dataset.id)"
+ASK = """([call, body]) => fetch(call, {method: 'POST', body: JSON.stringify(body),
+    headers: {'content-type': 'application/json'}}).then(answer => answer.json())"""

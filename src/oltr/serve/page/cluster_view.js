@@ -54,8 +54,9 @@ export class ClusterView {
     selection.addEventListener("change", () => this.draw());
   }
 
-  open(cluster) {
+  open(cluster, grouping) {
     this.number = cluster.number;
+    this.grouping = grouping;
     this.ids = cluster.images;
     this.cluster = cluster;
     this.grid.current = 0;

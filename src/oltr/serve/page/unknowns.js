@@ -70,7 +70,6 @@ async function ungrouped({ waiting, busy, clusters: there }) {
 async function load() {
   const answer = await get("clusters");
   answer.clusters.push(...await ungrouped(answer));
-  const regrouped = grouping !== null && answer.number !== grouping;
   grouping = answer.number;
   clusters = answer.clusters.map((each) => ({ ...each, size: each.images.length }));
   const there = new Set(clusters.flatMap((each) => each.images));
@@ -78,7 +77,7 @@ async function load() {
   if (gone) toast(`${images(gone)} of the selection ${gone === 1 ? "is" : "are"} no longer unknown.`);
   if (opened && view.number) {
     // Grouped anew, a number means another group: the images looked at stay.
-    const same = regrouped ? null : clusters.find(({ number: each }) => each === opened);
+    const same = view.grouping === grouping ? clusters.find(({ number: each }) => each === opened) : null;
     const left = same ? same.images : view.ids.filter((id) => there.has(id));
     if (left.length) view.update(left);
     else location.hash = "#unknowns";
@@ -89,6 +88,7 @@ async function load() {
 }
 
 function route(rest) {
+  if (opened && String(opened) === rest && view.ids.length) { drawSelection(); return; }
   const wanted = clusters.find((each) => String(each.number) === rest);
   if (rest && !wanted) { if (clusters.length) location.replace("#unknowns"); return; }
   if (opened && opened !== wanted?.number) view.close();
@@ -97,7 +97,7 @@ function route(rest) {
   $("cluster-list").hidden = Boolean(opened);
   $("cluster-view").hidden = !opened;
   if (wanted && view.number !== wanted.number) {
-    view.open(wanted);
+    view.open(wanted, grouping);
     scrollTo({ top: 0, behavior: "instant" });
     view.grid.focus(0, { scroll: false });
   }
