@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import re
+from pathlib import Path
 
 import pytest
 import torch
@@ -106,3 +108,24 @@ def test_a_small_run_trains_end_to_end(data, epochs, pack, tmp_path):
 
 def _moved(weight: torch.Tensor, network: Network, name: str) -> bool:
     return not torch.equal(weight, network.get_parameter(name).cpu())
+
+
+def test_the_docs_tell_both_schedules():
+    page = (Path(__file__).parents[1] / "docs" / "concepts.md").read_text(encoding="utf-8")
+    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if "|" in line]
+    told = {line[0]: line[1:] for line in lines}
+    for name, data in {"ImageNet-LT": "imagenet-lt", "Places-LT": "places-lt"}.items():
+        printed_cell, released = told[name]
+        assert _stages(printed_cell) == _of(resolve(f"{data}-printed", "oltr-paper"))
+        assert _stages(released) == _of(resolve(data, "oltr"))
+
+
+def _stages(words: str) -> list[tuple[int, float]]:
+    """Epochs and rate of each stage, as a cell of the table tells them."""
+    found = re.findall(r"(\d+)(?: epochs)? at ([\d.]+)", words)
+    return [(int(epochs), float(lr)) for epochs, lr in found]
+
+
+def _of(config: RunConfig) -> list[tuple[int, float]]:
+    stages = [config.stage(number) for number in range(1, config.num_stages + 1)]
+    return [(stage.epochs, stage.lr) for stage in stages if stage.epochs]
