@@ -241,6 +241,7 @@ def test_the_papers_tables_have_their_rows():
     assert [row["closed"]["overall"] for _, row in published("sun-lt")] == [0.48, 0.524, 0.547, 0.573, 0.587]
     errors = [row.get("open", {}).get("detection_error") for _, row in published("open-detection")]
     assert errors == [0.436, None, 0.246, 0.299, 0.18]
+    assert {"plain", "range", "oltr"} <= {row.method for row in load_suite("sweep-threshold").rows}  # Fig. 8b
     for name in ("glyphs", "cifar100-lt"):
         assert [row.method for row in load_suite(name).rows if not row.score] == ALL_METHODS
 
