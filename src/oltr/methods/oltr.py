@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from oltr.losses.centroids import DiscriminativeCentroidsLoss
 from oltr.losses.large_margin import LargeMarginLoss
 from oltr.methods.base import METHODS, Method, MethodInfo
-from oltr.nn.attention import AttentionForm, AttentionKind
+from oltr.nn.attention import AttentionForm, AttentionKind, AttentionStart
 from oltr.nn.backbone import Backbone
 from oltr.nn.classifier import CosineClassifier, SquashForm
 from oltr.nn.direct_feature import DirectFeature
@@ -30,6 +30,7 @@ class OltrSettings:
 
     attention: AttentionKind = "modulated"
     attention_form: AttentionForm = "pointwise"
+    attention_start: AttentionStart = "zero"
     fc: int | None = None  # width of the direct feature's extra layer; None: no layer
     fc_from: Literal[1, 2] = 2  # the first stage that has it: on Places-LT stage 1
     memory: bool = True
@@ -101,7 +102,7 @@ class Oltr(Method):
 
     def build_stage2(self, first: Network) -> Network:
         s, backbone = self.settings, first.backbone
-        attention = build_attention(backbone, s.attention, s.attention_form)
+        attention = build_attention(backbone, s.attention, s.attention_form, s.attention_start)
         direct_feature = (
             first.direct_feature if self._fc_in_stage1 else DirectFeature(backbone.channels, s.fc)
         )
