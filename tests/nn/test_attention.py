@@ -178,6 +178,7 @@ def test_the_start_at_zero_draws_what_it_drew_before():
     torch.nn.Linear(3, 6)
     expected.append(torch.nn.Linear(54, 9))
     layers = attention.self_attention
-    for found, layer in zip((layers.theta, layers.phi, layers.g, attention.spatial.score), expected, strict=True):
+    drawn = layers.theta, layers.phi, layers.g, attention.spatial.score
+    for found, layer in zip(drawn, expected, strict=True):
         assert torch.equal(found.weight, layer.weight) and torch.equal(found.bias, layer.bias)
     assert layers.out.bias.count_nonzero() == layers.out.weight.count_nonzero() == 0
