@@ -1,4 +1,4 @@
-"""Checkpoints in the layout of the released code, with random weights, and its forward pass, slow and plain."""
+"""Checkpoints in the layout of the released code, with random weights, and its forward pass, slow."""
 
 from __future__ import annotations
 

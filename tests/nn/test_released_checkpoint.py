@@ -64,7 +64,7 @@ def test_files_of_2019_and_of_today_hold_the_same(tmp_path, old_format):
     theirs = saved["state_dict_best"]["feat_model"]["module.layer2.0.conv1.weight"]
     assert torch.equal(found.state["backbone.net.layer2.0.conv1.weight"], theirs)
     assert torch.equal(found.state["head.meta.memory.centroids"], saved["centroids"])
-    assert (found.fc, found.attention, found.has_centroids) == (512, True, True)
+    assert (found.fc, found.attention, found.is_whole) == (512, True, True)
 
 
 def test_counters_of_batches_and_the_prefix_may_be_missing(tmp_path):

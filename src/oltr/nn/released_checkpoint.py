@@ -60,14 +60,15 @@ class ReleasedCheckpoint:
     facts: dict[str, float] = field(default_factory=dict)
 
     @property
-    def has_centroids(self) -> bool:
-        return CENTROIDS in self.state
+    def is_whole(self) -> bool:
+        """Whether it has all that its stage needs: stage 2 of early versions lacks the centroids."""
+        return self.stage == 1 or CENTROIDS in self.state
 
     def fill(self, network: Network) -> None:
         """Put all of it into a network; what is missing, too much or of another shape is one UserError."""
         own = network.state_dict()
         may_lack = {name for name in own if name.endswith("num_batches_tracked")}  # in files of old versions
-        if not self.has_centroids:
+        if not self.is_whole:
             may_lack |= {CENTROIDS, KNOWN}
         missing = [name for name in own if name not in self.state and name not in may_lack]
         strange = [name for name in self.state if name not in own]
@@ -84,18 +85,17 @@ def read_released(path: Path) -> ReleasedCheckpoint:
     """A checkpoint of the released code; anything else is one UserError."""
     content = read_file(path)
     best = content.get("state_dict_best") if isinstance(content, Mapping) else None
-    parts = [best.get(part) for part in ("feat_model", "classifier")] if isinstance(best, Mapping) else [None]
-    if not all(isinstance(part, Mapping) for part in parts):
-        held = best if isinstance(best, Mapping) else content
-        raise UserError(f"{path} is no checkpoint of the released code.", _held(held), LAYOUT)
-    centroids = content.get("centroids")
-    state = _renamed(best["feat_model"], FEATURE_NAMES) | _renamed(best["classifier"], CLASSIFIER_NAMES)
+    parts = best if isinstance(best, Mapping) else {}
+    features, head = parts.get("feat_model"), parts.get("classifier")
+    if not isinstance(features, Mapping) or not isinstance(head, Mapping):
+        raise UserError(f"{path} is no checkpoint of the released code.", _held(parts or content), LAYOUT)
+    state = _renamed(features, FEATURE_NAMES) | _renamed(head, CLASSIFIER_NAMES)
     classifier = state.get("head.classifier.weight")
     if classifier is None or classifier.ndim != 2:
-        raise UserError(f"{path} holds no classifier.", _held(best["classifier"]), LAYOUT)
+        raise UserError(f"{path} holds no classifier.", _held(head), LAYOUT)
     stage: Literal[1, 2] = 2 if any(name.startswith("head.meta.") for name in state) else 1
-    if stage == 2 and isinstance(centroids, Tensor):
-        state |= {CENTROIDS: centroids, KNOWN: torch.ones(len(centroids), dtype=torch.bool)}
+    if stage == 2 and isinstance(centroids := content.get("centroids"), Tensor):
+        state |= {CENTROIDS: centroids, KNOWN: torch.ones(centroids.shape[:1], dtype=torch.bool)}
     layer = state.get("direct_feature.fc.0.weight")
     return ReleasedCheckpoint(
         path,

@@ -13,7 +13,7 @@ import torch
 
 from oltr.config import RunConfig
 from oltr.console import console
-from oltr.data.image_access import Images
+from oltr.data.image_access import Images, open_images
 from oltr.data.manifest import Manifest
 from oltr.data.validate import COLUMNS
 from oltr.errors import UserError
@@ -29,7 +29,6 @@ from oltr.training.configure import recipe_config
 from oltr.training.inference import class_means
 from oltr.training.options import TrainOptions, training_device
 from oltr.training.run_folder import RunFolder
-from oltr.training.train import open_all
 from oltr.wording import count
 
 RECIPES = {1000: "imagenet-lt", 365: "places-lt", 397: "sun-lt"}  # by the number of classes
@@ -59,13 +58,14 @@ def import_run(
         config, build_method(config, torch.from_numpy(data.train_counts())), checkpoint.stage
     )
     checkpoint.fill(network)
-    options, out = TrainOptions(), out.absolute()
+    device, out = training_device(options := TrainOptions()), out.absolute()
     part = out.with_name(f".{out.name}.{os.getpid()}.part")
     try:
-        images = open_all(data, config, training_device(options)) if manifest is not None else {}
-        _start_memory(checkpoint, network, images, config, options)
+        images = _open(data, config, device, with_train=not checkpoint.is_whole)
+        if not checkpoint.is_whole:
+            _start_memory(checkpoint, network, images.get("train"), config, device)
         folder = RunFolder(part)
-        folder.begin(config, data, source, training_device(options))
+        folder.begin(config, data, source, device)
         folder.write(folder.run() | {"imported": _origin(checkpoint)})
         folder.save_weights(folder.model, network.state_dict())
         if checkpoint.stage == 1:
@@ -98,33 +98,30 @@ def released_config(checkpoint: ReleasedCheckpoint, recipe: str | None = None) -
     return recipe_config(recipe, "oltr", changes)
 
 
+def _open(data: Manifest, config: RunConfig, device: torch.device, with_train: bool) -> dict[str, Images]:
+    """The images that the run is measured on."""
+    splits = [split for split, size in data.sizes().items() if size and (with_train or split != "train")]
+    with console.progress("reading images") as progress:
+        return open_images(data, splits, config.data.frame, config.data.image_size, device, progress)
+
+
 def _start_memory(
     checkpoint: ReleasedCheckpoint,
     network: Network,
-    images: dict[str, Images],
+    train: Images | None,
     config: RunConfig,
-    options: TrainOptions,
+    device: torch.device,
 ) -> None:
     """Centroids of an older file, which has none: class means, from which the released stage 2 starts."""
-    if checkpoint.stage == 1 or checkpoint.has_centroids:
-        return
-    if "train" not in images:
+    if train is None:
         raise UserError(
             f"{checkpoint.path} has no centroids.",
             "Files of early versions have none; the means of the training images can stand in.",
             "--source SOURCE, with the images that it was trained on",
         )
     console.warn("the file has no centroids: the mean features of the training images stand in")
-    device = training_device(options)
-    means = class_means(
-        network.to(device),
-        images["train"],
-        config.data,
-        device,
-        checkpoint.num_classes,
-        precision=config.precision,
-        workers=options.workers,
-    )
+    classes = checkpoint.num_classes
+    means = class_means(network.to(device), train, config.data, device, classes, precision=config.precision)
     assert isinstance(network.head, MetaEmbeddingHead) and network.head.meta.memory is not None
     network.head.meta.memory.start_from(means)
 
@@ -135,5 +132,5 @@ def _origin(checkpoint: ReleasedCheckpoint) -> dict[str, Any]:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     origin = {"file": checkpoint.path.name, "sha256": digest, "stage": checkpoint.stage, **checkpoint.facts}
     if checkpoint.stage == 2:
-        origin["centroids"] = "of the file" if checkpoint.has_centroids else "class means"
+        origin["centroids"] = "of the file" if checkpoint.is_whole else "class means"
     return origin

@@ -55,7 +55,7 @@ def train(
         if config.train_backbone == "none":
             images = frozen_features(config, manifest, processes.device, kept_features(folder))
         else:
-            images = open_all(manifest, config, processes.device)
+            images = _open_all(manifest, config, processes.device)
         run = Run(
             config,
             method,
@@ -157,7 +157,7 @@ def _try_files(manifest: Manifest, size: int) -> None:
             check_readable(manifest, progress=progress)
 
 
-def open_all(manifest: Manifest, config: RunConfig, device: torch.device) -> dict[str, Images]:
+def _open_all(manifest: Manifest, config: RunConfig, device: torch.device) -> dict[str, Images]:
     """The images of every split, as near to the device as they fit."""
     splits = [split for split, size in manifest.sizes().items() if size]
     with console.progress("reading images") as progress:
