@@ -33,6 +33,13 @@ def test_every_recipe_says_what_it_is_about_and_names_methods_that_exist(recipe)
     assert set(loaded.methods) <= set(METHODS)
 
 
+def test_recipes_of_the_released_code_have_its_attention():
+    for recipe in ("imagenet-lt", "places-lt", "sun-lt"):
+        settings = recipe_config(recipe, "oltr").settings
+        assert settings["attention_form"] == settings["attention_start"] == "released"
+    assert recipe_config("glyphs", "oltr").settings["attention_start"] == "zero"
+
+
 def test_glyphs_are_never_mirrored():
     assert not resolve("glyphs", "oltr").data.flip
 

@@ -21,6 +21,7 @@ VERBS = {
     "data longtail": ("curate", "longtail", "make any labelled set long-tailed and open"),
     "data curate": ("curate", "curate", "make a benchmark: imagenet-lt, places-lt, cifar100-lt ..."),
     "train": ("train", "train", "train a recogniser and evaluate it"),
+    "import": ("import_run", "import_run", "a checkpoint of the paper's released code as a run folder"),
     "evaluate": ("evaluate", "evaluate", "measure a run, again or with another threshold or source"),
     "compare": ("evaluate", "compare", "several runs in one table, beside the published numbers"),
     "report": ("report", "report", "one page to look at: verdict, table, figures, classes, worst images"),

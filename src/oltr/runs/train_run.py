@@ -7,9 +7,11 @@ from pathlib import Path
 
 from oltr.config import DataConfig, RunConfig
 from oltr.console import console, process_rank
+from oltr.data.image_access import Images
 from oltr.data.manifest import Manifest
 from oltr.data.pack import open_pack
 from oltr.errors import UserError
+from oltr.nn.network import Network
 from oltr.runs.collect import collect_outputs
 from oltr.runs.exemplars import keep_exemplars
 from oltr.runs.outputs import SPLITS
@@ -32,7 +34,19 @@ def train_run(
         folder.check_same(config, manifest)
         return None if process_rank() > 0 else Report.load(folder.report)
     network, images = train(config, manifest, out, options, source)
-    device = training_device(options)
+    return measure_run(config, network, images, manifest, out, options)
+
+
+def measure_run(
+    config: RunConfig,
+    network: Network,
+    images: dict[str, Images],
+    manifest: Manifest,
+    out: str | Path,
+    options: TrainOptions,
+) -> Report | None:
+    """What follows training: outputs, exemplars and rejection rule kept, report.json written."""
+    folder, device = RunFolder(out), training_device(options)
     for split in (split for split in SPLITS if split in images and len(images[split])):
         with console.progress(f"evaluating {split}") as progress:
             outputs = collect_outputs(
@@ -46,8 +60,9 @@ def train_run(
             )
         if process_rank() == 0:
             outputs.save(folder.outputs / f"{split}.safetensors")
-    exemplars = folder.exemplars if process_rank() == 0 else None
-    keep_exemplars(network, images["train"], config, device, options.workers, exemplars)
+    if "train" in images:
+        exemplars = folder.exemplars if process_rank() == 0 else None
+        keep_exemplars(network, images["train"], config, device, options.workers, exemplars)
     if process_rank() > 0:
         return None
     run = TrainedRun(out)
