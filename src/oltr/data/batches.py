@@ -64,9 +64,7 @@ class TrainBatches:
     def order(self) -> np.ndarray:
         """The image numbers of the epoch, over all processes."""
         sampler = SAMPLERS[self.stage.sampler]
-        return sampler(
-            self.images.labels, len(self) * self.batch, generator(*self.key), self.stage.images_per_class
-        )
+        return sampler(self.images.labels, len(self) * self.batch, self.key, self.stage.images_per_class)
 
 
 def _parts(steps: int) -> Iterator[range]:
