@@ -22,7 +22,7 @@ AT_FIRST, AT_A_TIME = 4, 256
 
 
 class TrainBatch(NamedTuple):
-    """Stored images (uint8 B×3×S×S), the random draws of their augmentation (B×16), labels (B)."""
+    """Stored images (uint8 B×3×S×S), the random draws of their augmentation (B×34), labels (B)."""
 
     pixels: Tensor
     draws: Tensor
