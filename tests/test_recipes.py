@@ -75,6 +75,17 @@ def test_the_released_and_the_printed_form_have_their_numbers(method, numbers):
     assert {name: settings[name] for name in numbers} == numbers
 
 
+@pytest.mark.parametrize("recipe", ["imagenet-lt", "places-lt", "sun-lt"])
+def test_pictures_become_squares_as_released_and_as_printed(recipe):
+    for method in ("oltr", "plain", "balanced-softmax"):
+        data = resolve(recipe, method).data
+        assert (data.resize, data.crop, data.smallest_crop) == ("short-side", "resized", 0.08)
+    printed = resolve(recipe, "oltr-paper").data
+    assert (printed.resize, printed.crop) == ("stretch", "random")
+    for data in (data, printed):
+        assert (data.stored_size, data.image_size, data.interpolation) == (256, 224, "bilinear")
+
+
 def own_recipe(folder, text, name="mine.yaml"):
     (folder / name).write_text(text, encoding="utf-8")
     return str(folder / name)

@@ -56,7 +56,7 @@ def _turned(picture: Image.Image, image: Image.Image) -> Image.Image:
 def _reduced(image: Image.Image, frame: Frame) -> Image.Image:
     """The picture as RGB, by whole factors smaller, sides still twice the frame's if they were."""
     across, down = (max(side // (2 * frame.size), 1) for side in image.size)
-    if frame.resize == "crop":  # the shape is kept
+    if frame.resize != "stretch":  # the shape is kept
         across = down = min(across, down)
     rows = max(STRIP // image.width // down, 1) * down
     limits = None
