@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from oltr.methods import METHODS
+from oltr.metrics.shots import GROUPS, SHOT_RULES
 from oltr.recipes import load_recipe, recipe_names, resolve
 from oltr.runs.evaluate import evaluate
 from oltr.runs.outputs import Outputs
@@ -31,7 +32,9 @@ def report_keys():
 def test_a_row_is_in_the_reports_shape(recipe, row, report_keys):
     expected = load_recipe(recipe).expect[row]
     assert isinstance(expected["source"], str) and not expected["source"].endswith(".")
-    parts = {name: values for name, values in expected.items() if name != "source"}
+    parts = {name: values for name, values in expected.items() if name not in ("source", "shots")}
+    grouped = any(group in values for values in parts.values() for group in GROUPS)
+    assert expected.get("shots") in (SHOT_RULES if grouped else (None,))  # a row of groups says how it counts
     assert parts and set(parts) <= set(report_keys)
     for part, values in parts.items():
         assert values and set(values) <= report_keys[part]
@@ -65,6 +68,7 @@ def test_rows_of_the_papers_main_table(recipe, method, closed, opened):
     assert [100 * row["open"][key] for key in ("many", "medium", "few")] == pytest.approx(opened[:3])
     assert row["open"]["f_measure_2019"] == opened[3]
     assert "f_measure" not in row["open"]  # the paper's F is the old form
+    assert row["shots"] == "released"  # the released code counted
 
 
 def test_other_published_rows():

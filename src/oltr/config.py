@@ -63,6 +63,7 @@ class StageConfig:
     layer_decay: float = 1.0  # the backbone's rate falls by this factor from each layer to the one before it
     optimizer: Literal["sgd", "adamw"] = "sgd"
     momentum: float = 0.9  # of SGD
+    nesterov: bool = False  # the same, looking ahead
     weight_decay: float = 5e-4  # AdamW: of matrices and kernels alone
     schedule: Literal["step", "cosine"] = "step"
     lr_milestones: dict[int, float] = field(default_factory=dict)  # "step": from this epoch on, this factor
