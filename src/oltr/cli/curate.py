@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
@@ -80,6 +80,7 @@ def curate(
     index: Path | None = None,
     order: Path | None = None,
     open_root: Path | None = None,
+    open_images: Literal["resized", "nearest", "crop"] | None = None,
     imbalance: float | None = None,
     alpha: float | None = None,
     size: int | None = None,
@@ -100,6 +101,8 @@ def curate(
         order: which classes are large: one per line, largest first, or a file that says so otherwise
             (imagenet-lt, places-lt)
         open_root: images of no known class, for the open test set
+        open_images: how they are made from 64 px originals, as published sets were (cifar100-tinyimagenet):
+            bilinear without antialiasing, nearest pixels, or random crops; else they are taken as they are
         imbalance: largest class over smallest (cifar100-lt, cifar10-lt; usual are 100, 50 and 10)
         alpha: a Pareto profile instead of an exponential one (cifar100-lt, cifar10-lt)
         size: pixels a side, of drawn pictures (glyphs) and of the pack
@@ -117,7 +120,7 @@ def curate(
     console, out = Console(), out.expanduser()
     with console.progress(f"curating {name}") as progress:
         options = CurateOptions(
-            out, root, lists, index, order, open_root, imbalance, alpha, size, seed, progress
+            out, root, lists, index, order, open_root, imbalance, alpha, size, seed, progress, open_images
         )
         curated = make(name, options, draw_classes)
     if pack:

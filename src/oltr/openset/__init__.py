@@ -10,6 +10,7 @@ from oltr.openset.mahalanobis import Mahalanobis
 from oltr.openset.max_logit import MaxLogit
 from oltr.openset.odin import Odin
 from oltr.openset.openmax import OpenMax
+from oltr.openset.openmax_textbook import TextbookOpenMax
 from oltr.openset.reachability import Reachability
 from oltr.openset.rejection import RejectionRule
 from oltr.openset.rollup import fit_thresholds, roll_up
@@ -32,6 +33,7 @@ __all__ = [
     "Score",
     "ScoreInfo",
     "Softmax",
+    "TextbookOpenMax",
     "VirtualLogit",
     "choose_threshold",
     "fit_thresholds",

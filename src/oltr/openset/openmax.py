@@ -21,16 +21,18 @@ OWN_TAIL_FROM = 200  # correct images from which a class has a tail of its own
 SMALLEST_SCALE = 1e-3  # of a tail: nearer logits are equal but for rounding
 
 
-class _Tails(NamedTuple):
+class Tails(NamedTuple):
+    """Where the training images of each class lie, and how far from it its farthest ones."""
+
     means: Tensor  # K×K, mean logits of each class
-    counts: Tensor  # K, images in that mean
+    counts: Tensor  # K, images in that mean; infinite: it is taken for the true one
     begin: Tensor  # K, as are the others; infinite where nothing is known
     shape: Tensor
     scale: Tensor
 
 
 @register
-class OpenMax(FittedScore[_Tails]):
+class OpenMax(FittedScore[Tails]):
     """The probability of "unknown" in a softmax over K + 1 logits: value, with its log-odds as the order.
 
     v'_k = v_k − m_k and v'_unknown = Σ m_k with m_k = (α − i)/α · W_k(‖v − μ_k‖) · max(v_k, 0) for the
@@ -54,13 +56,13 @@ class OpenMax(FittedScore[_Tails]):
     default_threshold = 0.5
     limits = (0, 1)
 
-    def learn(self, features: Tensor, logits: Tensor, labels: Tensor) -> _Tails:
+    def learn(self, features: Tensor, logits: Tensor, labels: Tensor) -> Tails:
         classes = logits.shape[1]
         right = logits.argmax(dim=1) == labels
-        means, counts = class_means(logits, torch.where(right, labels, classes), classes + 1)
-        means, counts = means[:classes], counts[:classes]
+        means, counts = correct_means(logits, labels, right)
         measured = right & (counts[labels] > 1)
-        distances, owners = _own_distances(logits, labels, means, counts)[measured], labels[measured]
+        distances = _to_true_mean(own_distances(logits, labels, means), counts[labels])[measured]
+        owners = labels[measured]
         pooled = fit_tail(distances.numpy(), max(len(distances) // SHARE, SHORTEST), SMALLEST_SCALE)
         fits = [pooled] * classes
         for k in torch.nonzero(counts >= OWN_TAIL_FROM)[:, 0].tolist():
@@ -73,10 +75,10 @@ class OpenMax(FittedScore[_Tails]):
             means = torch.where(mistaken[:, None], every_mean, means)
             counts = torch.where(mistaken, every_count, counts)
             tails[counts == 0, 0] = torch.inf  # a class without images: nothing is known of distances
-        return _Tails(means, counts, *tails.unbind(1))
+        return Tails(means, counts, *tails.unbind(1))
 
-    def compare(self, features: Tensor, logits: Tensor, learned: _Tails) -> Tensor:
-        return by_parts(lambda part: _log_odds(part, learned), logits)
+    def compare(self, features: Tensor, logits: Tensor, learned: Tails) -> Tensor:
+        return by_parts(lambda part: log_odds(part, learned, TOP), logits)
 
     def __call__(self, features: Tensor, logits: Tensor, reachability: Tensor | None = None) -> Tensor:
         return self._compared(features, logits)  # log-odds: many probabilities are exactly 1
@@ -85,17 +87,27 @@ class OpenMax(FittedScore[_Tails]):
         return self(features, logits).sigmoid()
 
 
-def _own_distances(logits: Tensor, labels: Tensor, means: Tensor, counts: Tensor) -> Tensor:
-    """√(n/(n−1)) ‖v − μ_y‖, n images having made μ_y: as far as from the true mean, on average; N."""
+def correct_means(logits: Tensor, labels: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean logits of each class's correct images and how many these are: N×K, N, N → K×K, K."""
+    classes = logits.shape[1]
+    means, counts = class_means(logits, torch.where(right, labels, classes), classes + 1)
+    return means[:classes], counts[:classes]
+
+
+def own_distances(logits: Tensor, labels: Tensor, means: Tensor) -> Tensor:
+    """‖v − μ_y‖: N×K, N, K×K → N."""
     parts = zip(logits.split(AT_A_TIME), labels.split(AT_A_TIME), strict=True)
-    distances = torch.cat([(part.double() - means[own]).norm(dim=1) for part, own in parts])
-    own_counts = counts[labels].double()
-    return distances * (own_counts / (own_counts - 1).clamp(min=1)).sqrt()
+    return torch.cat([(part.double() - means[own]).norm(dim=1) for part, own in parts])
 
 
-def _log_odds(logits: Tensor, tails: _Tails) -> Tensor:
-    """v'_unknown − log Σ_k exp(v'_k): B×K → B."""
-    top = min(TOP, logits.shape[1])
+def _to_true_mean(distances: Tensor, counts: Tensor) -> Tensor:
+    """√(n/(n−1)) d, n images having made the mean: as far as from the true one, on average; both N."""
+    return distances * (counts.double() / (counts.double() - 1).clamp(min=1)).sqrt()
+
+
+def log_odds(logits: Tensor, tails: Tails, top: int, least: float = 0.0) -> Tensor:
+    """v'_unknown − log Σ_k exp(v'_k), logits below `least` giving as if they were that: B×K → B."""
+    top = min(top, logits.shape[1])
     largest, classes = logits.topk(top, dim=1)
     unknown, changed = logits.new_zeros(logits.shape[0]), logits.clone()
     for i in range(top):  # one at a time: B × α × K numbers would be too many
@@ -104,7 +116,7 @@ def _log_odds(logits: Tensor, tails: _Tails) -> Tensor:
         # A new image is this much farther from a mean of n images than from the true one.
         distances = distances / (1 + 1 / tails.counts[k].clamp(min=1)).sqrt()
         far = weibull_cdf(distances, tails.begin[k], tails.shape[k], tails.scale[k])
-        moved = (top - i) / top * far * largest[:, i].clamp(min=0)
+        moved = (top - i) / top * far * largest[:, i].clamp(min=least)
         unknown += moved
         changed.scatter_add_(1, k[:, None], -moved[:, None])
     return unknown - changed.logsumexp(dim=1)

@@ -29,6 +29,21 @@ def fit_tail(distances: np.ndarray, size: int, smallest_scale: float) -> Tail:
     return begin, float(shape), float(scale)
 
 
+def fit_whole_tail(distances: np.ndarray, size: int, smallest_scale: float) -> Tail:
+    """The same of the `size` largest distances themselves, the smallest of them at 1, as libMR has it.
+
+    Where they are a single one or all the same, a step at that distance.
+    """
+    from scipy.stats import weibull_min
+
+    tail = np.sort(distances)[-size:]
+    if np.ptp(tail) < smallest_scale:
+        return float(tail[-1]), 1.0, smallest_scale
+    begin = float(tail[0]) - 1
+    shape, _, scale = weibull_min.fit(tail - begin, floc=0)
+    return begin, float(shape), float(scale)
+
+
 def weibull_cdf(distances: Tensor, begin: Tensor, shape: Tensor, scale: Tensor) -> Tensor:
     """W(d) = 1 − exp(−((d − begin) / scale)^shape), 0 before it begins; all of one shape."""
     return -((((distances - begin).clamp(min=0) / scale) ** shape).neg().expm1())

@@ -31,6 +31,7 @@ class CurateOptions:
     size: int | None = None  # pixels a side
     seed: int = 0
     progress: Progress | None = None
+    open_images: str | None = None  # how they are made from larger originals
 
     def __post_init__(self) -> None:
         if self.seed < 0:
