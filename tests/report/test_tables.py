@@ -90,6 +90,34 @@ Published: Someone 2019, table 1.
 """)
 
 
+def test_the_difference_is_to_groups_as_the_published_row_counts_them():
+    regrouped = {
+        "rule": "released",
+        "shots": {"many": 1, "medium": 0, "few": 1},
+        "closed": {"many": 0.72, "medium": None, "few": 0.31},
+        "open": {"many": 0.66, "medium": None, "few": 0.2},
+    }
+    published = {**PUBLISHED, "shots": "released", "open": {"many": 0.6, "f_measure_2019": 0.6}}
+    report = sample_report("class-aware", expect=published, regrouped=regrouped)
+    table = comparison({"class-aware": report})
+    assert [row[:4] + row[5:6] for row in table.rows] == [
+        ["class-aware", "75.0", "–", "30.0", "70.0"],
+        ["  groups ≥ 100 / ≤ 20", "72.0", "–", "31.0", "66.0"],
+        ["  published", "70.0", "–", "30.0", "60.0"],
+        ["  difference", "+2.0", "–", "+1.0", "+6.0"],
+    ]
+    assert table.rows[1][4] == "52.5" == table.rows[0][4]  # the mean over all classes has no groups
+    said = "Published: Someone 2019, table 1; its shot groups ≥ 100 / ≤ 20, in the difference ours, too."
+    assert said in table.notes
+
+
+def test_a_group_that_is_empty_so_counted_has_no_difference():
+    regrouped = {"rule": "released", "shots": {"many": 2, "medium": 0, "few": 0}}
+    regrouped["closed"] = {"many": 0.5, "medium": None, "few": None}
+    report = sample_report(expect={**PUBLISHED, "shots": "released"}, regrouped=regrouped)
+    assert comparison({"oltr": report}).rows[-1][1:4] == ["-20.0", "–", "–"]
+
+
 def test_without_open_images_the_open_columns_go():
     text = sample_report(with_open=False).table().text()
     assert text == lines("""

@@ -6,6 +6,7 @@ from oltr.errors import UserError
 from oltr.openset import RejectionRule
 from oltr.runs.evaluate import evaluate
 from oltr.runs.outputs import Outputs
+from oltr.runs.report import Report
 
 NAMES, COUNTS = ["a", "b", "c", "d"], [200, 50, 50, 3]
 TOP = [
@@ -59,6 +60,31 @@ def test_the_keys_are_those_of_the_contract():
     entry = ["name", "train_count", "accuracy", "f1", "interval"]
     assert [list(each) for each in report["per_class"]] == [entry] * 4
     assert report["expect"]["closed"] == {"overall": 0.5} and report["train_seconds"] == 1.5
+
+
+@pytest.mark.parametrize("own", ["standard", "released"])
+def test_groups_are_also_counted_as_the_published_row_counts_them(own):
+    outputs, counts = splits(), [150, 100, 20, 3]
+    rows = {"closed": {"many": 0.5}, "shots": "released", "source": "somewhere"}
+    more = {"method": "oltr", "backbone": "resnet10", "rule": RejectionRule("softmax", 0.5)}
+    report = evaluate(outputs, NAMES, counts, shots=own, expect=rows, **more)
+    if own == "released":
+        assert "regrouped" not in report
+        return
+    test, found = outputs["test"], report["regrouped"]
+    assert found["rule"] == "released" and found["shots"] == {"many": 2, "medium": 0, "few": 2}
+    sure, named = test.probabilities().max(1)
+    for part, right in (("closed", named == test.labels), ("open", (named == test.labels) & (sure >= 0.5))):
+        accuracy = [right[test.labels == c].double().mean().item() for c in range(4)]
+        assert found[part] == {
+            "many": pytest.approx((accuracy[0] + accuracy[1]) / 2),
+            "medium": None,
+            "few": pytest.approx((accuracy[2] + accuracy[3]) / 2),
+        }
+        assert report[part]["many"] == pytest.approx(accuracy[0])  # the report's own groups stay
+    assert Report.from_dict(report.data) == report
+    without = evaluate(outputs, NAMES, counts, shots=own, expect={"closed": {"many": 0.5}}, **more)
+    assert "regrouped" not in without
 
 
 def test_the_numbers_equal_a_plain_count():

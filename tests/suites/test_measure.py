@@ -5,8 +5,10 @@ from __future__ import annotations
 import dataclasses
 from functools import partial
 
+import numpy as np
 import pytest
 
+from oltr.openset import Odin
 from oltr.runs.outputs import scored_by
 from oltr.runs.trained_run import TrainedRun
 from oltr.runs.tune_odin import tune_odin
@@ -96,6 +98,31 @@ def test_a_tuned_score_is_not_measured_on_images_it_was_tuned_by(trained, monkey
     assert [len(side) for side in sides] == [24 - len(borrowed), 6]
     wins = sum((u > k) + 0.5 * (u == k) for k in sides[0] for u in sides[1])
     assert found.auroc == pytest.approx(wins / (len(sides[0]) * 6), abs=1e-6)
+
+
+def test_a_row_may_name_the_noise_of_odin(trained):
+    run = TrainedRun(trained.part.out / "plain-0")
+    run.manifest = trained.data.manifest
+    published = {"open": {"auroc": 0.9}, "source": "somewhere"}
+    report = measure(SuiteRow("plain", score="odin", threshold=0, noise=0.01), run, published)
+    score = Odin(1000.0, 0.01)
+    sides = [run.scored(split, score).unknown.tolist() for split in ("test", "open")]
+    wins = sum((u > k) + 0.5 * (u == k) for k in sides[0] for u in sides[1])
+    assert report.open.auroc == pytest.approx(wins / (len(sides[0]) * len(sides[1])), abs=1e-6)
+    assert report.open.tuned == "T = 1000, ε = 0.01" and report.expect == published
+    other = measure(SuiteRow("plain", score="odin", threshold=0), run).open  # all images in either
+    assert other.auroc != report.open.auroc and other.tuned is None
+
+
+def test_groups_are_counted_as_the_published_row_of_the_suite_counts_them(trained):
+    run = TrainedRun(trained.part.out / "plain-0")
+    run.manifest = trained.data.manifest
+    run.counts = np.where(np.arange(len(run.counts)) % 2, 100, 20)
+    for row in (SuiteRow("plain"), SuiteRow("plain", score="odin", threshold=0, noise=0.0)):
+        found = measure(row, run, {"closed": {"many": 0.5}, "shots": "released", "source": "x"})
+        assert found.shots.medium == len(run.counts) and found.regrouped.shots.medium == 0
+        assert found.regrouped.closed["many"] is not None and found.regrouped.open["few"] is not None
+        assert measure(row, run, {}).regrouped is None
 
 
 def test_the_threshold_of_a_tuned_score_may_meet_a_rate(trained, monkeypatch):

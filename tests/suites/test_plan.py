@@ -77,6 +77,8 @@ def test_a_wrong_file_is_one_message(tmp_path, old, new, message):
         ),
         ("unknown_rate: 0.1", "unknown_rate: 5", "between 0 and 1"),
         ("unknown_rate: 0.1", "unknown_rate: 0.1, tune: open", "only odin can be tuned"),
+        ("unknown_rate: 0.1", "unknown_rate: 0.1, noise: 0.002", "a noise is odin's"),
+        ("reachability, unknown_rate: 0.1", "odin, threshold: 0, tune: open, noise: 0.002", "a noise is odin's"),
         ("label: no memory", "expect: oltrs", "no published row"),
         ("settings.memory", "settings.memry", "did you mean memory"),
         ("settings.memory=false", "seed=5", "--seeds N"),
@@ -240,7 +242,10 @@ def test_the_papers_tables_have_their_rows():
         assert all("f_measure_2019" in row["open"] for _, row in published(name))
     assert [row["closed"]["overall"] for _, row in published("sun-lt")] == [0.48, 0.524, 0.547, 0.573, 0.587]
     errors = [row.get("open", {}).get("detection_error") for _, row in published("open-detection")]
-    assert errors == [0.436, None, 0.246, 0.299, 0.18]
+    assert {"plain", "range", "oltr"} <= {row.method for row in load_suite("sweep-threshold").rows}  # Fig. 8b
+    assert errors == [0.436, None, None, 0.246, 0.299, 0.18]
+    fixed = load_suite("open-detection").rows[2]
+    assert fixed.noise == 0.002 and published("open-detection")[2][1]["open"]["fpr95_known"] == 0.57
     for name in ("glyphs", "cifar100-lt"):
         assert [row.method for row in load_suite(name).rows if not row.score] == ALL_METHODS
 

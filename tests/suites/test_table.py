@@ -107,6 +107,32 @@ def test_columns_that_nobody_has_are_left_out():
     ]
 
 
+def test_the_difference_is_to_groups_as_the_published_row_counts_them():
+    def counted(few):
+        shots = {"many": 1, "medium": 0, "few": 1}
+        closed = {"many": 0.6, "medium": None, "few": few}
+        return {"rule": "released", "shots": shots, "closed": closed}
+
+    published = {"closed": {"many": 0.65, "few": 0.2, "overall": 0.5}, "shots": "released", "source": "Somebody"}
+    row = SeedRow("oltr", "oltr", (), (0, 1), published)
+    row.reports = {seed: sample_report(regrouped=counted(few)) for seed, few in ((0, 0.25), (1, 0.35))}
+    assert row.mean("closed.few") == pytest.approx(0.3) == row.compared("closed.few")
+    assert row.mean("closed.many") == 0.75 and row.compared("closed.many") == pytest.approx(0.6)
+    assert row.difference("closed.many") == pytest.approx(-0.05)
+    assert row.difference("closed.overall") == pytest.approx(0.025)
+    table = suite_table("", [row], ("closed.many", "closed.overall"))
+    assert [line[:2] for line in table.rows] == [
+        ["oltr", "75.0 ± 0.0"],
+        ["  groups ≥ 100 / ≤ 20", "60.0"],
+        ["  published", "65.0"],
+        ["  difference", "-5.0"],
+    ]
+    assert any("its shot groups ≥ 100 / ≤ 20, in the difference ours, too" in note for note in table.notes)
+    (line,) = csv.DictReader(io.StringIO(suite_csv([row], ["closed.many"])))
+    assert float(line["compared"]) - float(line["published"]) == pytest.approx(float(line["difference"]))
+    assert suite_json([row], {})["rows"][0]["compared"]["closed.many"] == pytest.approx(0.6)
+
+
 def test_before_the_first_run_has_ended_there_is_a_table_too():
     waiting = SeedRow("oltr", "oltr", (), (0,))
     assert suite_table("", [waiting], PAPER_COLUMNS).rows == [["oltr (not yet)", *["–"] * 10]]

@@ -23,6 +23,8 @@ from oltr.training.configure import configure
         (["stage1.keep_statistics=2"], r"stage1\.keep_statistics is 2.*bool"),
         (["stage1.lr_every=batch"], r"stage1\.lr_every is 'batch'.*epoch, step"),
         (["stage1.epochs=4", "stage1.warmup_epochs=5"], r"stage1\.warmup_epochs is 5.*has 4.*=4 or fewer"),
+        (["stage1.nesterov=true", "stage1.momentum=0"], r"stage1\.nesterov is a kind of momentum"),
+        (["stage2.nesterov=true", "stage2.optimizer=adamw"], r"stage2\.nesterov.*stage2\.nesterov=false"),
     ],
 )
 def test_a_schedule_that_makes_no_sense(changes, answer):

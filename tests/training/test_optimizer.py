@@ -65,6 +65,28 @@ def test_by_default_the_groups_are_the_roles_and_nothing_else():
         assert group["weight_decay"] == stage.weight_decay
 
 
+@pytest.mark.parametrize("nesterov", [False, True])
+def test_sgd_against_its_formula(nesterov):
+    stage = StageConfig(lr=0.1, classifier_lr=0.1, momentum=0.9, weight_decay=0.01, nesterov=nesterov)
+    network = a_network()
+    expected = {name: p.detach().clone() for name, p in network.named_parameters()}
+    rates = {id(p): stage.memory_lr if role == "memory" else 0.1 for role, p in network.roles()}
+    velocity = {name: torch.zeros_like(p) for name, p in expected.items()}
+    optimizer = make_optimizer(network, stage, fused=False)
+    for group in optimizer.param_groups:
+        group["lr"] = group["base_lr"]
+    for step in range(3):
+        draw_gradients(network, step)
+        optimizer.step()
+        for name, parameter in network.named_parameters():
+            gradient = parameter.grad + 0.01 * expected[name]
+            velocity[name] = gradient if step == 0 else 0.9 * velocity[name] + gradient
+            move = gradient + 0.9 * velocity[name] if nesterov else velocity[name]
+            expected[name] = expected[name] - rates[id(parameter)] * move
+    for name, parameter in network.named_parameters():
+        torch.testing.assert_close(parameter, expected[name], rtol=1e-4, atol=1e-5, msg=name)
+
+
 def test_adamw_against_torch_with_a_group_for_each_parameter():
     ours = a_network()
     theirs = copy.deepcopy(ours)

@@ -35,6 +35,7 @@ VERBS = {
     "history": ("classes", "history", "what was done to a run's classes since training"),
     "undo": ("classes", "undo", "take back the last change of a run's classes"),
     "loop": ("loop", "loop", "weeks of images with new classes: accuracy against labels spent"),
+    "serve": ("serve", "serve", "a page to name unknown images, and an API, on a port of this machine"),
     "export": ("export", "export", "one ONNX file: pixels in, answers out, equal to the run's; a model card"),
     "suite": ("suite", "suite", "a table or a sweep of the paper, end to end, beside the published numbers"),
     "methods": ("listings", "methods", "the methods and open-set scores there are"),

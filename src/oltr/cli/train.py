@@ -57,8 +57,8 @@ def train(
         recipe: the setting (`oltr recipes`), or a YAML file of your own; `photos` uses frozen or fine-tuned
             weights or none, whichever suits the machine, the images and the weights at hand
         method: the system (`oltr methods`), or package.module:Class; else the recipe's
-        backbone: any timm model, resnet10, resnet10_half, resnet32_cifar or package.module:function, which
-            registers a timm model; else the recipe's
+        backbone: any timm model, resnet10, resnet10_half, resnet32_cifar, densenet100_cifar or
+            package.module:function, which registers a timm model; else the recipe's
         weights: start the backbone from installed weights (`oltr weights`), a file, or `pretrained` to
             download; `none`: from scratch. Installed ones are used unasked under the recipe photos
         train_backbone: what of pretrained weights learns; `none` computes features once and keeps them;

@@ -16,6 +16,17 @@ GROUPS = ("many", "medium", "few")
 SHOT_RULES: dict[str, tuple[int, int]] = {"standard": (101, 19), "released": (100, 20)}
 
 
+def rule_words(rule: str) -> str:
+    """Where many-shot begins and few-shot ends.
+
+    >>> rule_words("released"), rule_words("standard")
+    ('≥ 100 / ≤ 20', '> 100 / < 20')
+    """
+    if rule not in SHOT_RULES:
+        raise unknown_name("shot rule", rule, SHOT_RULES)
+    return "> 100 / < 20" if rule == "standard" else "≥ {} / ≤ {}".format(*SHOT_RULES[rule])
+
+
 def shot_groups(counts: Sequence[int] | np.ndarray, rule: str = "standard") -> np.ndarray:
     """The group of each class, K training counts -> K strings: many > 100, medium 20..100, few < 20.
 

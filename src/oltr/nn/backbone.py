@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from oltr.errors import UserError
-from oltr.nn import resnet10, resnet32_cifar  # noqa: F401  (registers them with timm)
+from oltr.nn import densenet_cifar, resnet10, resnet32_cifar  # noqa: F401  (registers them with timm)
 from oltr.nn.layout import to_map
 from oltr.nn.weights import find_weights, load_weights, resolve_weights
 from oltr.plugins import import_reference, is_reference, load_backbones

@@ -14,10 +14,10 @@ from oltr.metrics.accuracy import group_means, mean, per_class_accuracy, per_cla
 from oltr.metrics.calibration import expected_calibration_error, negative_log_likelihood
 from oltr.metrics.fmeasure import f_measure, f_measure_2019
 from oltr.metrics.intervals import auroc_interval, f_interval, group_intervals, wilson_interval
-from oltr.metrics.shots import shot_groups, shot_sizes
+from oltr.metrics.shots import GROUPS, shot_groups, shot_sizes
 from oltr.openset import SCORES, RejectionRule
 from oltr.runs.outputs import OPEN, Outputs, Scored, scored_by
-from oltr.runs.report import CalibrationNumbers, ClassNumbers, Closed, Open, Report, Shots
+from oltr.runs.report import CalibrationNumbers, ClassNumbers, Closed, Open, Regrouped, Report, Shots
 
 PAPER_RULE = RejectionRule("softmax", 0.1)
 TOP = 5
@@ -43,7 +43,7 @@ def evaluate(
     `scored` has the rule's score of these images; without it the score is computed from `outputs`, which
     suits scores that are neither fitted nor read other views. `temperature` divides logits for calibrated
     probabilities. `expect` is a published row in the report's own shape: {"closed": {..}, "open": {..},
-    "source": ".."}, fractions.
+    "source": "..", "shots": ".."}, fractions; under a rule of its own for shot groups ours are counted so, too.
     """
     _check(outputs, class_names, train_counts)
     test = outputs["test"]
@@ -51,11 +51,13 @@ def evaluate(
     predictions = test.logits.argmax(dim=1)
     accuracy = per_class_accuracy(predictions, test.labels, len(class_names))
     f1 = per_class_f1(predictions, test.labels, len(class_names))
-    open_part = None
+    open_part = open_accuracy = None
     if "open" in outputs and len(outputs["open"]):
         scored = scored or {split: _scored(rule, outputs[split]) for split in ("test", "open")}
         numbers = _open_numbers(test, outputs["open"], rule, scored, groups)
         open_part = Open(rule.score, rule.threshold, rule.unknown_rate, **numbers)
+        accepted = predictions.masked_fill(rule.rejects(scored["test"].values), OPEN)
+        open_accuracy = per_class_accuracy(accepted, test.labels, len(class_names))
     within = _within(test, predictions, len(class_names))
     columns = zip(class_names, train_counts, _numbers(accuracy), _numbers(f1), within, strict=True)
     per_class = [
@@ -72,8 +74,28 @@ def evaluate(
         calibration=_calibration(test, temperature),
         train_seconds=train_seconds,
         expect=dict(expect or {}),
+        regrouped=_regrouped(accuracy, open_accuracy, train_counts, shots, (expect or {}).get("shots", shots)),
         note=note,
     )
+
+
+def _regrouped(
+    closed: torch.Tensor,
+    opened: torch.Tensor | None,
+    counts: Sequence[int] | np.ndarray,
+    own: str,
+    theirs: str,
+) -> Regrouped | None:
+    """Means of per-class accuracies over groups counted by another rule; None if no class changes its group."""
+    groups = shot_groups(counts, theirs)
+    if (groups == shot_groups(counts, own)).all():
+        return None
+
+    def means(accuracy: torch.Tensor) -> dict[str, float | None]:
+        return {group: value for group, value in group_means(accuracy, groups).items() if group in GROUPS}
+
+    sizes = Shots(**shot_sizes(counts, theirs))
+    return Regrouped(theirs, sizes, means(closed), None if opened is None else means(opened))
 
 
 def _closed(

@@ -98,6 +98,16 @@ class ClassNumbers:
     interval: list[float] | None = field(default=None, metadata=_LEFT_OUT)  # 95 %, of the accuracy
 
 
+@dataclass(frozen=True)
+class Regrouped:
+    """The accuracy of shot groups as the published row beside the run counts them, where that differs."""
+
+    rule: str
+    shots: Shots
+    closed: dict[str, float | None]
+    open: dict[str, float | None] | None = field(default=None, metadata=_LEFT_OUT)
+
+
 @dataclass(frozen=True, repr=False)
 class Report:
     """The numbers of one run: `report.closed.few`, or `report["closed"]["few"]` as in report.json."""
@@ -116,6 +126,7 @@ class Report:
     note: str | None = field(default=None, metadata=_LEFT_OUT)
     train_seconds: float | None = None
     expect: dict[str, Any] = field(default_factory=dict)
+    regrouped: Regrouped | None = field(default=None, metadata=_LEFT_OUT)
     schema: int = SCHEMA
 
     @cached_property

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.cells import cell_len
 
+from oltr.metrics.shots import rule_words
+from oltr.runs.published_row import number_compared, published_source
 from oltr.wording import count
 
 if TYPE_CHECKING:
@@ -101,6 +103,9 @@ def comparison(reports: Mapping[str, Report], over: str | None = None) -> Table:
             rows.append([f"  over {over}", *_cells(gaps, columns, sign="+")])
         if _published(report):
             theirs = [_number(_published(report), column) for column in columns]
+            if other := report.data.get("regrouped"):
+                ours = [number_compared(report.data, column.part, column.key) for column in columns]
+                rows.append([f"  groups {rule_words(other['rule'])}", *_cells(ours, columns)])
             rows.append(["  published", *_cells(theirs, columns)])
             rows.append(["  difference", *_cells(_gaps(ours, theirs), columns, sign="+")])
     groups = [("", ["method"])]
@@ -224,8 +229,8 @@ def _other_notes(reports: Mapping[str, Report]) -> list[str]:
         notes.append("Caution: these runs do not have the same classes, so their numbers do not compare.")
     elif any(each != counts[0] for each in counts):
         notes.append("Caution: these runs were trained on different numbers of images per class.")
-    sources = {_published(r)["source"]: None for r in reports.values() if _published(r).get("source")}
-    return notes + [f"Published: {source}." for source in sources]
+    sources = {published_source(_published(report)): None for report in reports.values()}
+    return notes + [f"Published: {source}." for source in sources if source]
 
 
 def _columns(reports: Mapping[str, Report]) -> list[_Column]:

@@ -229,8 +229,11 @@ class TrainedRun(RunModel):
         other.rule = other.given_rule = rule
         return other
 
-    def measure(self, shots: str | None = None) -> Report:
-        """The report on the data it is measured on, under its rejection rule."""
+    def measure(self, shots: str | None = None, expect: Mapping[str, Any] | None = None) -> Report:
+        """The report on the data it is measured on, under its rejection rule.
+
+        `expect` is the published row beside it, its recipe's unless given.
+        """
         if "test" not in self.outputs:
             _ = self.outputs["test"]  # says why there are none
         has_open = "open" in self.outputs and len(self.outputs["open"])
@@ -246,7 +249,7 @@ class TrainedRun(RunModel):
             shots=shots or self.shots,
             temperature=self.temperature,
             train_seconds=self.facts["train_seconds"],
-            expect=self._published(),
+            expect=expect or self._published(),
             note=unmeasured(self),
         )
 

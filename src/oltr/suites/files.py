@@ -16,7 +16,8 @@ from oltr.suites.seeds import SeedRow
 from oltr.suites.table import shown_columns
 
 BARS = ("bars.svg", "bars.png")
-_CSV_HEAD = ("label", "method", "changes", "number", "seeds", "mean", "deviation", "published", "difference")
+_NUMBERS = ("mean", "deviation", "published", "difference", "compared")  # the last minus the published
+_CSV_HEAD = ("label", "method", "changes", "number", "seeds", *_NUMBERS)
 _CHOSEN = ("threshold", "unknown_rate")  # how the open numbers were made
 
 
@@ -81,7 +82,7 @@ def suite_csv(rows: Sequence[SeedRow], columns: Sequence[str]) -> str:
         for column in columns:
             numbers = (row.mean(column), row.deviation(column), row.published_value(column))
             head = (row.label, row.method, " ".join(row.changes), column, len(row.values(column)))
-            lines.append((*head, *numbers, row.difference(column)))
+            lines.append((*head, *numbers, row.difference(column), row.compared(column)))
     return csv_text(_CSV_HEAD, lines)
 
 
@@ -107,6 +108,7 @@ def _row(row: SeedRow) -> dict[str, Any]:
         "mean": {column: row.mean(column) for column in measured},
         "deviation": {column: row.deviation(column) for column in measured},
         "difference": {column: gap for column in measured if (gap := row.difference(column)) is not None},
+        "compared": {column: row.compared(column) for column in measured},
         "seeds": {
             seed: {key: report.get(key) for key in ("closed", "open", "train_seconds")}
             for seed, report in reports.items()

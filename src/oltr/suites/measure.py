@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from oltr.data.manifest import Manifest
 from oltr.errors import UserError
-from oltr.openset import RejectionRule
+from oltr.openset import Odin, RejectionRule
 from oltr.openset.threshold import settle_threshold
 from oltr.recipes import load_recipe
 from oltr.runs.evaluate import evaluate
@@ -53,7 +53,7 @@ class Results:
         for wanted, row in self.of(run):
             try:
                 trained = trained or self.open(run)
-                row.reports[seed] = measure(wanted, trained)
+                row.reports[seed] = measure(wanted, trained, row.published)
                 row.failures.pop(seed, None)
             except UserError as problem:
                 row.failures[seed] = one_line(str(problem))
@@ -104,39 +104,50 @@ def row_rule(row: SuiteRow, run: TrainedRun) -> RejectionRule:
     return run.other_rule(row.score, row.threshold, row.unknown_rate)
 
 
-def measure(row: SuiteRow, run: TrainedRun) -> Report:
+def measure(row: SuiteRow, run: TrainedRun, published: Mapping[str, Any] | None = None) -> Report:
     """The report of a finished run under the row's rejection rule; a tuned score is tuned first."""
-    return _measure_tuned(row, run) if row.tune else run.under(row_rule(row, run)).measure()
+    if row.tune or row.noise is not None:
+        return _measure_odin(row, run, published)
+    return run.under(row_rule(row, run)).measure(expect=published)
 
 
-def _measure_tuned(row: SuiteRow, run: TrainedRun) -> Report:
-    """Without the images that the score was tuned on."""
-    known, borrowed = _with_validation(run.manifest)
-    tuned = tune_odin(run, known)
-    used = {"test": borrowed, "open": tuned.held_out}
-    every, read = run.outputs, run.own_outputs(tuned.score)
+def _measure_odin(row: SuiteRow, run: TrainedRun, published: Mapping[str, Any] | None) -> Report:
+    """With the row's noise, or tuned and without the images that it was tuned on."""
+    score, chosen, used = _odin(row, run)
+    every, read = run.outputs, run.own_outputs(score)
     kept = {split: np.setdiff1d(np.arange(len(every[split])), seen) for split, seen in used.items()}
     values = None
     if row.unknown_rate is not None:
-        values = scored_by(tuned.score, read["val"]).values[every["val"].labels != OPEN]
-    threshold = settle_threshold(tuned.score, values, row.threshold, row.unknown_rate)
+        values = scored_by(score, read["val"]).values[every["val"].labels != OPEN]
+    threshold = settle_threshold(score, values, row.threshold, row.unknown_rate)
     report = evaluate(
         {split: every[split].subset(rows) for split, rows in kept.items()},
         run.class_names,
         run.counts,
-        RejectionRule(tuned.score.name, threshold, row.unknown_rate),
-        {split: scored_by(tuned.score, read[split].subset(rows)) for split, rows in kept.items()},
+        RejectionRule(score.name, threshold, row.unknown_rate),
+        {split: scored_by(score, read[split].subset(rows)) for split, rows in kept.items()},
         method=run.method,
         backbone=run.config.backbone,
         shots=run.shots,
         train_seconds=run.facts["train_seconds"],
+        expect=published,
     )
     assert report.open is not None
-    chosen = f"T = {tuned.score.temperature:g}, ε = {tuned.score.noise:g}"
+    return dataclasses.replace(report, open=dataclasses.replace(report.open, tuned=chosen))
+
+
+def _odin(row: SuiteRow, run: TrainedRun) -> tuple[Odin, str, dict[str, np.ndarray]]:
+    """The score, how its numbers were chosen, and the images of each split that were looked at for it."""
+    none = np.empty(0, dtype=np.int64)
+    if row.noise is not None:
+        score = Odin(noise=row.noise)
+        return score, f"T = {score.temperature:g}, ε = {score.noise:g}", {"test": none, "open": none}
+    known, borrowed = _with_validation(run.manifest)
+    tuned = tune_odin(run, known)
     seen = f"{len(tuned.held_out):,} open images"
     seen += f" and {len(borrowed):,} test images" if len(borrowed) else ""
-    described = dataclasses.replace(report.open, tuned=f"{chosen} by {seen}, which are left out")
-    return dataclasses.replace(report, open=described)
+    chosen = f"T = {tuned.score.temperature:g}, ε = {tuned.score.noise:g} by {seen}, which are left out"
+    return tuned.score, chosen, {"test": borrowed, "open": tuned.held_out}
 
 
 def _with_validation(manifest: Manifest) -> tuple[Manifest, np.ndarray]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from oltr.runs.published_row import number_compared
 from oltr.runs.report import Report
 
 LETTERS = 400  # of a failure; some name every file
@@ -35,6 +36,15 @@ class SeedRow:
         values = self.values(column)
         return statistics.fmean(values) if values else None
 
+    def compared(self, column: str) -> float | None:
+        """The mean with shot groups counted as the published row counts them."""
+        if "shots" not in self.published:
+            return self.mean(column)
+        part, _, key = column.partition(".")
+        found = [number_compared(report.data, part, key) for report in self.reports.values()]
+        values = [value for value in found if value is not None]
+        return statistics.fmean(values) if values else None
+
     def deviation(self, column: str) -> float | None:
         """√(Σ (x − mean)² / (n − 1)); None for a single seed."""
         values = self.values(column)
@@ -45,8 +55,8 @@ class SeedRow:
         return (self.published.get(part) or {}).get(key)
 
     def difference(self, column: str) -> float | None:
-        """Our mean minus the published value."""
-        ours, theirs = self.mean(column), self.published_value(column)
+        """Our mean minus the published value, shot groups counted as there."""
+        ours, theirs = self.compared(column), self.published_value(column)
         return None if ours is None or theirs is None else ours - theirs
 
 

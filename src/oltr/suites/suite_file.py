@@ -39,6 +39,7 @@ class SuiteRow:
     threshold: float | None = None
     unknown_rate: float | None = None
     tune: Literal["open"] | None = None  # choose the score's own numbers on open images, as for ODIN
+    noise: float | None = None  # ε of ODIN in the place of its own
     expect: str | None = None  # the published row beside it; the method's unless the row changes something
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from oltr.metrics.shots import rule_words
+from oltr.runs.published_row import published_source
 from oltr.runs.tables import MISSING, Table
 from oltr.suites.seeds import SeedRow
 
@@ -11,12 +13,16 @@ _TITLES = {
     "f_measure": "F",
     "f_measure_2019": "F 2019",
     "auroc": "AUROC",
+    "aupr_known": "AUPR in",
+    "aupr_unknown": "AUPR out",
+    "fpr95_known": "FPR 95",
     "detection_error": "error",
     "detection_error_min": "least error",
 }
 _FRACTIONS = ("f_measure", "f_measure_2019")  # as the paper prints them; the rest in percent
 _LEGENDS = {
     "f_measure_2019": "F 2019: as printed in the paper",
+    "fpr95_known": "FPR 95: open images accepted with 95 % of the known",
     "detection_error": "error: ½ · 5 % + ½ · open images accepted with 95 % of the known",
     "detection_error_min": "least error: the smallest mean of both errors over all thresholds",
 }
@@ -33,6 +39,9 @@ def suite_table(
         theirs = [row.published_value(column) for column in shown]
         if any(value is not None for value in theirs):
             pairs = list(zip(shown, theirs, strict=True))
+            if any("regrouped" in report for report in row.reports.values()):
+                so_counted = [_cell(column, row.compared(column)) for column in shown]
+                lines.append([f"  groups {rule_words(row.published['shots'])}", *so_counted])
             lines.append(["  published", *(_cell(column, value) for column, value in pairs)])
             gaps = [_cell(column, row.difference(column), sign="+") for column in shown]
             lines.append(["  difference", *gaps])
@@ -57,7 +66,7 @@ def _row_notes(rows: Sequence[SeedRow]) -> list[str]:
     """How unknown images were told, where published rows come from, and why numbers are missing."""
     rules = {row.label: _rule(row) for row in rows if row.reports}
     notes = _grouped("Open", {label: rule for label, rule in rules.items() if rule})
-    notes += _grouped("Published", {row.label: row.published.get("source", "") for row in rows})
+    notes += _grouped("Published", {row.label: published_source(row.published) for row in rows})
     return notes + [
         f"{row.label}, seed {seed}, failed: {why.rstrip('.')}."
         for row in rows

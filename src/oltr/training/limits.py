@@ -47,6 +47,11 @@ def check_limits(config: RunConfig) -> None:
                 "It would never reach its learning rate.",
                 f"--set stage{number}.warmup_epochs={stage.epochs} or fewer",
             )
+        if stage.nesterov and not (stage.optimizer == "sgd" and stage.momentum):
+            raise UserError(
+                f"stage{number}.nesterov is a kind of momentum, and this stage has none.",
+                try_this=f"--set stage{number}.nesterov=false",
+            )
         for role in stage.frozen:
             if role not in ROLES:
                 raise unknown_name(f"role in stage{number}.frozen", role, ROLES)

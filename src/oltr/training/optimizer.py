@@ -22,6 +22,7 @@ def make_optimizer(network: Network, stage: StageConfig, fused: bool) -> torch.o
             _groups(network, stage),
             lr=stage.lr,
             momentum=stage.momentum,
+            nesterov=stage.nesterov,
             weight_decay=stage.weight_decay,
             fused=fused,
         )
