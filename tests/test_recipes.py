@@ -82,8 +82,8 @@ def test_pictures_become_squares_as_released_and_as_printed(recipe):
         assert (data.resize, data.crop, data.smallest_crop) == ("short-side", "resized", 0.08)
     printed = resolve(recipe, "oltr-paper").data
     assert (printed.resize, printed.crop) == ("stretch", "random")
-    for data in (data, printed):
-        assert (data.stored_size, data.image_size, data.interpolation) == (256, 224, "bilinear")
+    for each in (data, printed):
+        assert (each.stored_size, each.image_size, each.interpolation) == (256, 224, "bilinear")
 
 
 def own_recipe(folder, text, name="mine.yaml"):

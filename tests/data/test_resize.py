@@ -42,7 +42,7 @@ def test_the_middle_is_cut_out_as_pillow_does_it(size, interpolation):
 
 
 # Wide, tall and square; larger and smaller than 256; rests of half a pixel to either side of an even number.
-SHAPES = [(375, 500), (500, 375), (256, 256), (100, 133), (300, 301), (333, 500), (500, 334), (256, 259), (60, 900)]
+SHAPES = [(375, 500), (500, 375), (256, 256), (100, 133), (333, 500), (500, 334), (256, 259), (60, 900)]
 
 
 @pytest.mark.parametrize("size", SHAPES)
@@ -67,9 +67,10 @@ def test_evaluation_by_the_short_side_is_torchvisions_resize_and_centre_crop(siz
 def test_the_short_side_shows_what_the_middle_does_to_a_pixel(size):
     across, down = np.meshgrid(np.linspace(0, 250, size[1]), np.linspace(0, 250, size[0]))
     ramp = Image.fromarray(np.stack([across, down, across], axis=2).astype(np.uint8))
-    by_side, middle = (np.array(resized(ramp, Frame(64, kind))).astype(int) for kind in ("short-side", "crop"))
+    by_side, middle, stretched = (
+        np.array(resized(ramp, Frame(64, kind))).astype(int) for kind in ("short-side", "crop", "stretch")
+    )
     assert np.abs(by_side - middle).max() <= 8
-    stretched = np.array(resized(ramp, Frame(64))).astype(int)
     if max(size) > 1.2 * min(size):
         assert np.abs(by_side - stretched).max() > 25  # the ends are left out
 
