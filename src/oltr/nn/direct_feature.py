@@ -26,4 +26,5 @@ class DirectFeature(nn.Module):
         if self.fc is None:
             return feature_map
         linear = self.fc[0]
+        assert isinstance(linear, nn.Linear)
         return F.conv2d(feature_map, linear.weight[:, :, None, None], linear.bias)
