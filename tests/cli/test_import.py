@@ -87,6 +87,7 @@ def test_with_a_source_it_is_measured_as_after_training(oltr, file, source, tmp_
     run = tmp_path / "run"
     said = oltr("import", file, "--source", source, "--out", run, "--json")
     assert said.code == 0, said.err
+    assert "Class 0 of the file is taken for '0', 4 for '4'." in said.err
     report = json.loads(said.out)
     assert report == json.loads((run / "report.json").read_text())
     assert {entry["name"]: entry["train_count"] for entry in report["per_class"]} == COUNTS

@@ -7,23 +7,23 @@ from typing import Annotated
 
 import tyro
 
-from oltr.cli.options import SOURCE, Json, Root, print_json
+from oltr.cli.options import Json, Root, print_json
 from oltr.errors import UserError
 
 
 def import_run(
     file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")],
     out: Annotated[Path, tyro.conf.arg(metavar="RUN")],
-    source: Annotated[str | None, tyro.conf.arg(metavar="SOURCE", help=SOURCE)] = None,
+    source: Annotated[str | None, tyro.conf.arg(metavar="SOURCE")] = None,
     recipe: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None,
     root: Root = None,
     as_json: Json = False,
 ) -> None:
     """Make a run folder from a checkpoint of the released code, such as final_model_checkpoint.pth.
 
-    Stage 1 becomes a run of `plain`, stage 2 one of `oltr`, with the released rejection rule: softmax below
-    0.1. With --source the run is measured on it, as after training. Without, classes are called 0 to K-1 and
-    have no training counts, so that all are few-shot; `oltr predict RUN` and `oltr evaluate RUN --source
+    Stage 1 becomes a run of `plain`, stage 2 one of `oltr`; images whose softmax is below 0.1 are unknown, as
+    released. With --source the run is measured on it, as after training. Without, classes are called 0 to K-1
+    and have no training counts, so that all are few-shot; `oltr predict RUN` and `oltr evaluate RUN --source
     SOURCE` work. Nothing in the file is run: one that holds code is refused.
 
     Args:
@@ -52,5 +52,8 @@ def import_run(
     elif report is not None:
         print(report.to_json() if as_json else report.table().text(), end="" if as_json else "\n")
     console.say(f"run folder: {out}")
-    if manifest is None:
+    if manifest is not None:
+        names = manifest.classes
+        console.say(f"Class 0 of the file is taken for {names[0]!r}, {len(names) - 1} for {names[-1]!r}.")
+    else:
         console.say("No --source: classes are called by their numbers, and all count as few-shot.")

@@ -15,6 +15,7 @@ from oltr.config import RunConfig
 from oltr.console import console
 from oltr.data.image_access import Images, open_images
 from oltr.data.manifest import Manifest
+from oltr.data.pack import open_pack
 from oltr.data.validate import COLUMNS
 from oltr.errors import UserError
 from oltr.files import unwritable
@@ -22,6 +23,7 @@ from oltr.nn.heads import MetaEmbeddingHead
 from oltr.nn.network import Network
 from oltr.nn.released_checkpoint import ReleasedCheckpoint, read_released
 from oltr.recipes import load_recipe
+from oltr.runs.own_data import warn_of_frame
 from oltr.runs.report import Report
 from oltr.runs.train_run import as_packed, measure_run
 from oltr.training.build import build_method, build_network
@@ -53,7 +55,10 @@ def import_run(
             "Class k of the file is the k-th class of the source.",
             "the source that it was trained on",
         )
-    config = as_packed(released_config(checkpoint, recipe), data)
+    wanted = released_config(checkpoint, recipe)
+    config = as_packed(wanted, data)
+    if data.pack is not None:
+        warn_of_frame(open_pack(data.pack), wanted.data, f"recipe {config.recipe} wants them")
     network = build_network(
         config, build_method(config, torch.from_numpy(data.train_counts())), checkpoint.stage
     )
