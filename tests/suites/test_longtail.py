@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from oltr.config import Frame
 from oltr.data.curate.glyphs import make_glyphs
 from oltr.data.longtail import pareto_counts
 from oltr.data.manifest import Manifest
@@ -15,6 +16,7 @@ from oltr.errors import UserError
 from oltr.suites.longtail import longtail_sets, plan_longtail, save_set
 from oltr.suites.suite_file import load_suite
 
+FRAME = Frame(32, "short-side")
 ALPHAS = (1.0, 6.0)
 
 
@@ -25,7 +27,7 @@ def full(tmp_path_factory):
     sizes = {"known": 6, "open_classes": 2, "largest": 30, "smallest": 30}
     glyphs = make_glyphs(**sizes, val_per_class=2, test_per_class=2, open_per_class=3)
     return open_pack(
-        write_pack_from(Manifest.build(glyphs.table, folder), glyphs.images, 32, folder / "full.pack")
+        write_pack_from(Manifest.build(glyphs.table, folder), glyphs.images, FRAME, folder / "full.pack")
     )
 
 
@@ -70,7 +72,7 @@ def test_a_set_is_kept_with_its_pixels_and_not_written_twice(full, tmp_path):
     drawn = longtail_sets(full.manifest, ALPHAS)[1.0]
     path = save_set(full.manifest, drawn, tmp_path)
     pack = open_pack(path)
-    assert pack.manifest.fingerprint() == drawn.fingerprint()
+    assert pack.manifest.fingerprint() == drawn.fingerprint() and pack.frame == FRAME
     where = {name: row for row, name in enumerate(full.manifest.table["path"])}
     for row, name in enumerate(pack.manifest.table["path"]):
         np.testing.assert_array_equal(pack.images[row], full.images[where[name]])
