@@ -1,9 +1,9 @@
 """ODIN's temperature and noise on all images of a run, and what tuning them on a few images gives.
 
-    python benchmarks/odin.py runs/open-detection/plain-0 --source c100-tiny.pack --out benchmarks/results/odin.json
+    python benchmarks/odin.py runs/open-detection/plain-0 --out benchmarks/results/odin.json
 
-The grid is that of `tune: open`. Tuning is repeated on random draws of test and open images: in each the setting
-of least detection error is chosen on the drawn images and measured on the others, beside the fixed setting.
+The grid is that of `tune: open`. Tuning is repeated on random draws of test and open images: in each the
+setting of least detection error is chosen on the drawn images and measured on the others, as is the fixed.
 The fixed setting is also measured in float32, where the run's precision is another.
 """
 
@@ -67,11 +67,9 @@ def sides(run: TrainedRun, score: Odin, precision: str | None = None) -> Sides:
     if precision is not None:
         run.config = dataclasses.replace(run.config, precision=precision)
     opened = open_for(run, run.manifest, ("test", "open"))
-    found = [
-        score(*compute_outputs(run, opened[split], score, f"{split}, T = {score.temperature:g}, ε = {score.noise:g}").inputs)
-        for split in ("test", "open")
-    ]
-    return found[0].cpu(), found[1].cpu()
+    what = f"T = {score.temperature:g}, ε = {score.noise:g}"
+    known, unseen = (compute_outputs(run, opened[split], score, what) for split in ("test", "open"))
+    return score(*known.inputs).cpu(), score(*unseen.inputs).cpu()
 
 
 def named(score: Odin) -> dict[str, float]:
