@@ -44,16 +44,21 @@ def main() -> None:
     run = TrainedRun(asked.run)
     if asked.source:
         run.manifest = read_source(asked.source)
-    grid = {score: sides(run, score) for score in settings()}
-    rows = [{"kind": "setting", **named(score), **numbers(found)} for score, found in grid.items()]
-    exact = sides(run, FIXED, precision="float32")
-    rows.append({"kind": "float32", **named(FIXED), **numbers(exact)})
-    for images in asked.tuned_on:
-        rows.append({"kind": "tuning", **tuning(grid, images)})
     facts = {"run": run.config.method, "backbone": run.config.backbone, "accuracy": run.accuracy}
-    record(asked.out, rows, run.device, **facts)
-    for row in rows:
+    rows: list[dict[str, Any]] = []
+
+    def keep(row: dict[str, Any]) -> None:
+        rows.append(row)
+        record(asked.out, rows, run.device, **facts)
         print({key: round(value, 4) if isinstance(value, float) else value for key, value in row.items()})
+
+    grid: dict[Odin, Sides] = {}
+    for score in settings():
+        grid[score] = sides(run, score)
+        keep({"kind": "setting", **named(score), **numbers(grid[score])})
+    for images in asked.tuned_on:
+        keep({"kind": "tuning", **tuning(grid, images)})
+    keep({"kind": "float32", **named(FIXED), **numbers(sides(run, FIXED, precision="float32"))})
 
 
 def settings() -> list[Odin]:
