@@ -85,8 +85,9 @@ def train(stage, sampler, groups):
     best, kept = -1.0, None
     for epoch in range(EPOCHS[stage - 1]):
         everything.train()
-        rng = np.random.default_rng([SEED, stage, epoch])
-        order = sampler(labels["train"].cpu().numpy(), steps * BATCH, rng, images_per_class=4)
+        key = (SEED, stage, epoch)
+        rng = np.random.default_rng(key)
+        order = sampler(labels["train"].cpu().numpy(), steps * BATCH, key, images_per_class=4)
         for batch in torch.from_numpy(order).to(device).split(BATCH):
             views = augment.train(pixels["train"][batch], draw_views(rng, BATCH).to(device))
             target = labels["train"][batch]

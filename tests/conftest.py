@@ -13,6 +13,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import torch
 
+from tests.helpers.colours import oltr_run, photo_folder, plain_run, strangers  # noqa: F401
 from tests.helpers.tiny import tiny_pack
 
 # On a GPU convolutions would be rounded to TF32, and tests compare with slow float32 versions.

@@ -14,6 +14,7 @@ import pandas as pd
 from oltr import Recognizer
 from tests.helpers.pictures import write_picture
 from tests.helpers.processes import run_python
+from tests.helpers.served import served
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -49,5 +50,22 @@ def test_onnx_alone(pack, tmp_path):
     assert not re.search(r"\b(oltr|torch)\b", done.stderr)  # what it imports
     wanted = recognizer.predict(photos)
     for line, (_, row) in zip(done.stdout.splitlines(), wanted.iterrows(), strict=True):
+        unknown = "unknown, most like " if row["unknown"] else ""
+        assert line == f"{row['path']}: {unknown}{row['label']} ({100 * row['calibrated_probability']:.0f} %)"
+
+
+def test_serve_client(pack, tmp_path):
+    recognizer = Recognizer("plain", "test_resnet", recipe="glyphs", epochs=(1,), verbose=False).fit(pack)
+    recognizer.save(tmp_path / "run")
+    photos = [write_picture(tmp_path / "new" / f"{number:02}.png", 20) for number in range(18)]
+    (tmp_path / "new" / "99.txt").write_text("no image")
+    with served(tmp_path / "run", token := "a token that is long enough") as address:
+        client = [str(EXAMPLES / "serve_client.py"), address, str(tmp_path / "new")]
+        done, refused = (run_python(client, {"OLTR_TOKEN": given}) for given in (token, "another"))
+    assert refused.returncode == 1 and "401" in refused.stderr
+    assert done.returncode == 0, done.stderr
+    *lines, failed = done.stdout.splitlines()
+    assert failed.startswith(f"{tmp_path / 'new' / '99.txt'}: ") and "%" not in failed
+    for line, (_, row) in zip(lines, recognizer.predict(photos).iterrows(), strict=True):
         unknown = "unknown, most like " if row["unknown"] else ""
         assert line == f"{row['path']}: {unknown}{row['label']} ({100 * row['calibrated_probability']:.0f} %)"

@@ -13,7 +13,8 @@ from oltr.runs.outputs import Outputs
 
 NOT_MEASURED = {"score", "threshold", "unknown_rate"}  # they say how the open numbers were made
 ROWS = [(recipe, row) for recipe in recipe_names() for row in load_recipe(recipe).expect]
-BENCHMARKS = [name for name in recipe_names() if not name.startswith(("photos", "glyphs"))]
+# The published rows of MS1M-LT are identification rates, which no report has.
+BENCHMARKS = [name for name in recipe_names() if not name.startswith(("photos", "glyphs", "ms1m"))]
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +92,9 @@ def test_every_method_has_the_same_number_of_epochs(recipe):
     for run in runs:
         for number in range(1, run.num_stages + 1):
             stage = run.stage(number)
-            assert all(0 < at < stage.epochs for at in stage.lr_milestones)
+            if not stage.epochs:
+                continue  # the run has the other stage alone
+            assert all(0 <= at < stage.epochs for at in stage.lr_milestones)
             # The rate comes down before the stage ends, or where the next one begins.
             below = run.stage(number + 1).lr if number < run.num_stages else stage.lr
             assert min(stage.lr * stage.lr_factor(stage.epochs - 1), below) < run.stage1.lr / 3

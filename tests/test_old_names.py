@@ -1,12 +1,15 @@
 """Run folders, recipes and `--set` under the names of earlier versions."""
 
+import dataclasses
+
 import pytest
 import torch
+import yaml
 from safetensors.torch import load_file, save_file
 
 from oltr.data.pack import open_pack
 from oltr.errors import UserError
-from oltr.old_names import current_values, current_weights
+from oltr.old_names import current_values, current_weights, run_values
 from oltr.runs.trained_run import TrainedRun
 from oltr.training.configure import configure
 from oltr.training.options import TrainOptions
@@ -64,3 +67,27 @@ def test_a_run_whose_head_held_the_counts_is_opened_and_continued(pack, tmp_path
     check(train(config, manifest, folder.path, TrainOptions(resume=True))[0])
     folder.stage_weights(2).unlink()  # the checkpoint is next
     check(train(config, manifest, folder.path, TrainOptions(resume=True))[0])
+
+
+def test_a_run_of_before_the_attention_had_two_starts_is_opened_and_continued(pack, tmp_path):
+    config, manifest = tiny_config("oltr", epochs=(1, 1)), open_pack(pack).manifest
+    train(config, manifest, tmp_path / "run", TrainOptions())
+    folder = RunFolder(tmp_path / "run")
+    facts = yaml.safe_load((folder.path / "run.yaml").read_text())
+    assert facts["config"]["settings"].pop("attention_start") == "zero"
+    folder.write(facts)
+    assert folder.config().settings["attention_start"] == "zero"
+    assert TrainedRun(folder.path).network.attention.self_attention.out.bias is not None
+    train(config, manifest, folder.path, TrainOptions(resume=True))  # not refused as another configuration
+    other = dataclasses.replace(config, settings=config.settings | {"attention_start": "released"})
+    with pytest.raises(UserError, match="attention_start: zero → released"):
+        train(other, manifest, folder.path, TrainOptions(resume=True))
+
+
+def test_a_setting_that_came_later_is_not_given_to_recipes_and_other_methods():
+    assert current_values({"settings": {"attention_form": "released"}}) == {
+        "settings": {"attention_form": "released"}
+    }
+    assert run_values({"settings": {}, "seed": 3}) == {"settings": {}, "seed": 3}
+    given = {"settings": {"attention_form": "pointwise", "attention_start": "released"}}
+    assert run_values(given) == given

@@ -20,9 +20,9 @@ def test_every_recipe_fits_every_method(recipe, method):
     assert (config.recipe, config.method) == (recipe, method)
     assert config.data.stored_size >= config.data.image_size
     METHODS[method](config.settings, torch.tensor([5, 3]), config.data.image_size)
+    assert config.stage(config.num_stages).epochs > 0
     for stage in range(1, config.num_stages + 1):
-        assert config.stage(stage).epochs > 0
-        assert all(0 < at < config.stage(stage).epochs for at in config.stage(stage).lr_milestones)
+        assert all(0 <= at < config.stage(stage).epochs for at in config.stage(stage).lr_milestones)
         assert set(config.stage(stage).frozen) <= ROLES
 
 
@@ -31,6 +31,13 @@ def test_every_recipe_says_what_it_is_about_and_names_methods_that_exist(recipe)
     loaded = load_recipe(recipe)
     assert loaded.name == recipe and loaded.about
     assert set(loaded.methods) <= set(METHODS)
+
+
+def test_recipes_of_the_released_code_have_its_attention():
+    for recipe in ("imagenet-lt", "places-lt", "sun-lt"):
+        settings = recipe_config(recipe, "oltr").settings
+        assert settings["attention_form"] == settings["attention_start"] == "released"
+    assert recipe_config("glyphs", "oltr").settings["attention_start"] == "zero"
 
 
 def test_glyphs_are_never_mirrored():
@@ -66,6 +73,17 @@ PRINTED = {
 def test_the_released_and_the_printed_form_have_their_numbers(method, numbers):
     settings = METHODS[method].all_settings()
     assert {name: settings[name] for name in numbers} == numbers
+
+
+@pytest.mark.parametrize("recipe", ["imagenet-lt", "places-lt", "sun-lt"])
+def test_pictures_become_squares_as_released_and_as_printed(recipe):
+    for method in ("oltr", "plain", "balanced-softmax"):
+        data = resolve(recipe, method).data
+        assert (data.resize, data.crop, data.smallest_crop) == ("short-side", "resized", 0.08)
+    printed = resolve(recipe, "oltr-paper").data
+    assert (printed.resize, printed.crop) == ("stretch", "random")
+    for each in (data, printed):
+        assert (each.stored_size, each.image_size, each.interpolation) == (256, 224, "bilinear")
 
 
 def own_recipe(folder, text, name="mine.yaml"):
@@ -237,6 +255,13 @@ def test_epochs_change_one_stage_or_both():
     assert (both.stage1.epochs, both.stage2.epochs) == (3, 6)
     assert (both.stage1.lr_milestones, both.stage2.lr_milestones) == ({1: 0.1}, {2: 0.1})
     assert with_epochs(TWO, (0, 6)).stage1.epochs == 0
+
+
+def test_of_a_single_stage_one_number_is_its_epochs():
+    one = with_epochs(with_epochs(TWO, (0, 60)), (6,))
+    assert (one.stage1.epochs, one.stage2) == (0, TWO.stage2.lasting(6))
+    with pytest.raises(UserError, match=r"(?s)trains nothing.*Try: --epochs 0 6"):
+        with_epochs(one, (0,))
 
 
 @pytest.mark.parametrize("epochs", [(0,), (0, 0), (-1,), (5, -2), ()])

@@ -32,7 +32,9 @@ class DataConfig:
 
     image_size: int = 128  # what the network sees
     stored_size: int = 146  # what is read from disk or pack, before cropping
-    resize: Literal["stretch", "crop"] = "stretch"  # crop: the middle of the picture, its shape kept
+    # crop: the middle of the picture, its shape kept; short-side: the same in whole pixels, as torchvision's
+    # Resize and CenterCrop have it
+    resize: Literal["stretch", "crop", "short-side"] = "stretch"
     interpolation: Literal["bilinear", "bicubic"] = "bilinear"
     crop: Literal["resized", "random", "padded"] = "resized"
     smallest_crop: float = 0.08  # least share of the area that a "resized" crop keeps

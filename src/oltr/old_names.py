@@ -25,6 +25,10 @@ VALUES: dict[tuple[str, str, str], Any] = {
 }
 # A setting that is gone may still be there with the value that changed nothing.
 HARMLESS: dict[tuple[str, str], Any] = {("settings", "attention_stage"): -1}
+# Settings that came later: a run that has the first has been trained with this value of the second.
+CAME_LATER: dict[tuple[str, str], tuple[str, Any]] = {
+    ("settings", "attention_form"): ("attention_start", "zero"),
+}
 WEIGHTS_GONE: tuple[str, ...] = ("head.train_counts",)
 
 
@@ -34,6 +38,15 @@ def current_values(values: Mapping[str, Any]) -> dict[str, Any]:
         part: _current_part(part, inner) if isinstance(inner, Mapping) else inner
         for part, inner in values.items()
     }
+
+
+def run_values(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The whole configuration of a run under today's names, with what later settings were then."""
+    found = current_values(values)
+    for (part, old), (name, value) in CAME_LATER.items():
+        if old in (found.get(part) or {}):
+            found[part].setdefault(name, value)
+    return found
 
 
 def current_weights(state: Mapping[str, T]) -> dict[str, T]:

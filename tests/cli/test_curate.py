@@ -9,7 +9,9 @@ import shutil
 import pytest
 
 from oltr.cli import curate
+from oltr.config import Frame
 from oltr.data.curate import CURATORS
+from oltr.data.pack import open_pack
 from tests.helpers.pictures import class_folders
 
 LISTED = [f"train/n0000000{c}/{n}.png {c}" for c in (1, 2) for n in range(3)]
@@ -58,6 +60,7 @@ def test_pack_and_verify(oltr, images, tmp_path):
     said = oltr("data", "curate", "imagenet-lt", "--root", images, *options)
     assert said.code == 0 and "6 images opened: no problems" in said.err
     assert json.loads(oltr("data", "stats", tmp_path / "out.pack", "--json").out)["images"]["train"] == 6
+    assert open_pack(tmp_path / "out.pack").frame == Frame(16, "short-side")  # as the recipe wants it
     (images / "train" / "n00000001" / "0.png").write_bytes(b"broken")
     options = (*options[:4], "--verify")
     said = oltr("data", "curate", "imagenet-lt", "--root", images, *options)

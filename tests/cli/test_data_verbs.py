@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 
+from oltr.config import Frame
+from oltr.data.pack import open_pack
 from tests.helpers.pictures import class_folders, write_picture
 
 
@@ -80,6 +82,9 @@ def test_pack(oltr, photos, tmp_path):
     assert source == packed
     said = oltr("data", "pack", photos, "--size", "16", "--out", tmp_path / "new" / "p.pack", "--json")
     assert json.loads(said.out)["images"] == 25
+    assert json.loads(said.out)["resize"] == open_pack(tmp_path / "new" / "p.pack").frame.resize == "stretch"
+    oltr("data", "pack", photos, "--size", "16", "--resize", "short-side", "--out", tmp_path / "s.pack")
+    assert open_pack(tmp_path / "s.pack").frame == Frame(16, "short-side")
 
 
 def test_a_pack_that_cannot_be_made_keeps_the_one_before(oltr, photos, tmp_path):

@@ -74,7 +74,7 @@ def test_thresholds_are_those_of_reports(thresholds):
     out, _ = thresholds
     assert written(out) == FILES and not list(out.rglob("*.part"))
     found = curves(out)
-    assert {label for label, _ in found} == {"plain", "class-aware", "oltr"}
+    assert {label for label, _ in found} == {"plain", "class-aware", "range", "oltr"}
     for (label, measure), curve in found.items():
         assert len(curve["at"]) == 101 and list(curve["seeds"]) == ["0", "1"]
         for seed, values in curve["seeds"].items():
@@ -94,7 +94,7 @@ def test_finished_runs_serve_other_sweeps_and_keep_the_table(oltr, thresholds, m
     monkeypatch.setattr(train, "CommandProcess", pretended.never)
     table = (out / "table.md").read_bytes()
     again = oltr(*words)
-    assert again.code == 0 and "6 of 6 runs were finished before" in again.err
+    assert again.code == 0 and "8 of 8 runs were finished before" in again.err
     assert again.out.startswith("sweep-threshold: ") and "\nthreshold │ " in again.out
 
     said = oltr(*words[:1], "sweep-open", *words[2:], "--json")

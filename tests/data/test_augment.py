@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from oltr.config import DataConfig
-from oltr.data.augment import Augment, draw_views, jitter
+from oltr.data.augment import Augment, crop_boxes, draw_views, jitter
 from oltr.samplers import generator
 
 UNIT = {"mean": (0.0, 0.0, 0.0), "std": (1.0, 1.0, 1.0)}  # leaves the pixels as they are, in 0..1
@@ -22,7 +22,7 @@ def train(config, images, key=(0,)):
 
 
 def draws_of(number, key=(0,)):
-    return generator(*key).random((number, 16), dtype=np.float32)
+    return draw_views(generator(*key), number).numpy()
 
 
 @pytest.mark.parametrize(("stored", "size"), [(12, 8), (13, 8), (8, 8)])
@@ -128,37 +128,88 @@ def coordinates(size):
     return torch.stack([ramp.expand(size, size), ramp[:, None].expand(size, size), torch.zeros(size, size)])
 
 
-def test_a_resized_crop_is_a_rectangle_inside_the_image_of_the_drawn_area_and_shape():
+def box_loop(row, side, smallest):
+    """torchvision's rule on one image's draws: left, top, width, height."""
+    tries = [row[:2], *row[16:].reshape(9, 2)]
+    width = height = side  # where none of the ten fits
+    for area, shape in tries:
+        pixels = side * side * (smallest + (1 - smallest) * area)
+        ratio = math.exp(math.log(3 / 4) + shape * (math.log(4 / 3) - math.log(3 / 4)))
+        across, down = round(math.sqrt(pixels * ratio)), round(math.sqrt(pixels / ratio))
+        if 0 < across <= side and 0 < down <= side:
+            width, height = across, down
+            break
+    return [int(row[2] * (side - width + 1)), int(row[3] * (side - height + 1)), width, height]
+
+
+@pytest.mark.parametrize(("side", "smallest"), [(256, 0.08), (52, 0.3), (146, 0.97), (3, 0.08)])
+def test_a_box_is_the_first_of_ten_tries_that_fits(side, smallest):
+    draws = draws_of(400)
+    boxes = crop_boxes(torch.from_numpy(draws), side, smallest)
+    expected = [box_loop(row.astype(np.float64), side, smallest) for row in draws]
+    close = (boxes - torch.tensor(expected)).abs()
+    assert close.max() <= 1 and close.bool().any(dim=1).sum() <= 2  # float32 rounds a half elsewhere
+    assert (boxes == boxes.round()).all() and boxes.min() >= 0 and boxes[:, 2:].min() >= 1
+    assert (boxes[:, :2] + boxes[:, 2:]).max() <= side
+
+
+@pytest.mark.parametrize("smallest", [0.08, 0.3, 0.9])
+def test_areas_shapes_and_places_are_distributed_as_in_torchvision(smallest):
+    transforms = pytest.importorskip("torchvision.transforms.v2")
+    side, number = 256, 8000
+    picture = torch.empty(3, side, side)
+    torch.manual_seed(0)
+    theirs = torch.tensor(
+        [
+            transforms.RandomResizedCrop.get_params(picture, [smallest, 1.0], [3 / 4, 4 / 3])
+            for _ in range(number)
+        ]
+    )[:, [1, 0, 3, 2]].double()
+    ours = crop_boxes(torch.from_numpy(draws_of(number)), side, smallest).double()
+    for measure in (
+        lambda box: box[:, 2] * box[:, 3] / side**2,
+        lambda box: torch.log(box[:, 2] / box[:, 3]),
+        lambda box: box[:, 0] / side,
+        lambda box: (box[:, 1] + box[:, 3]) / side,
+    ):
+        one, other = measure(ours), measure(theirs)
+        error = 5 * float(one.std()) * math.sqrt(2 / number)  # five deviations of the difference of means
+        assert float(one.mean()) == pytest.approx(float(other.mean()), abs=error)
+        deciles = torch.arange(1, 10, dtype=torch.float64) / 10
+        torch.testing.assert_close(
+            one.quantile(deciles), other.quantile(deciles), rtol=0, atol=4 * float(one.std()) / 50 + 1 / side
+        )
+    if smallest == 0.08:  # crops made to fit by cutting them off have 0.534
+        assert float((ours[:, 2] * ours[:, 3]).mean()) / side**2 == pytest.approx(0.480, abs=0.01)
+
+
+def test_a_resized_crop_shows_its_box():
     size, number, smallest = 52, 300, 0.1  # 52: the ramp has whole numbers
     images = coordinates(size).to(torch.uint8).expand(number, -1, -1, -1)
     config = DataConfig(image_size=16, stored_size=size, crop="resized", smallest_crop=smallest, **STILL)
-    found, draws = train(config, images), draws_of(number)
-    areas, shapes, lefts, rights = [], [], [], []
-    for b in range(number):
-        area = smallest + (1 - smallest) * draws[b, 0]
-        shape = (3 / 4) ** (1 - 2 * draws[b, 1])  # width over height, 3/4..4/3
-        width, height = min(math.sqrt(area * shape), 1), min(math.sqrt(area / shape), 1)
-        left, top = draws[b, 2] * (1 - width), draws[b, 3] * (1 - height)
-        areas.append(width * height)
-        shapes.append(shape)
-        lefts.append(left)
-        rights.append(left + width)
+    found = train(config, images)
+    boxes = crop_boxes(torch.from_numpy(draws_of(number)), size, smallest)
+    for view, (left, top, width, height) in zip(found, boxes.tolist(), strict=True):
         for step in (3, 8, 12):  # inner pixels: the outermost may mix in the mirrored edge
             x, y = left + width * (step + 0.5) / 16, top + height * (step + 0.5) / 16
-            # Position 0..1 to the ramp's 0..1, whose ends are the centres of the outermost pixels.
-            column, row = ((place * size - 0.5) / (size - 1) for place in (x, y))
-            assert float(found[b, 0, 8, step]) == pytest.approx(column, abs=0.006)
-            assert float(found[b, 1, step, 8]) == pytest.approx(row, abs=0.006)
-    assert min(areas) < 0.15 and max(areas) > 0.9
-    assert 3 / 4 <= min(shapes) < 0.8 and 1.25 < max(shapes) <= 4 / 3
-    assert min(lefts) >= 0 and max(rights) <= 1 + 1e-6 and max(lefts) > 0.3
+            # Pixels to the ramp's 0..1, whose ends are the centres of the outermost pixels.
+            assert float(view[0, 8, step]) == pytest.approx((x - 0.5) / (size - 1), abs=0.006)
+            assert float(view[1, step, 8]) == pytest.approx((y - 0.5) / (size - 1), abs=0.006)
     assert found.min() >= 0 and found.max() <= 1
+    assert boxes[:, 2:].min() < 20 and boxes[:, 2:].max() == size and boxes[:, 0].max() > 15
+
+
+def test_the_draws_of_old_are_the_first_sixteen():
+    """So that flips, jitter and the other crops stay as they were."""
+    assert torch.equal(
+        draw_views(generator(3), 5)[:, :16], torch.from_numpy(generator(3).random((5, 16), dtype=np.float32))
+    )
 
 
 def test_a_resized_crop_of_everything_is_the_image():
     images = pictures(size=8)
     config = DataConfig(image_size=8, stored_size=8, crop="resized", smallest_crop=1.0, **STILL)
-    middle = torch.full((len(images), 16), 0.5)  # asks for the whole area and a square
+    middle = torch.full((len(images), 34), 0.5)  # asks for the whole area and a square
     found = Augment(config).train(images, middle)
     torch.testing.assert_close(found, images / 255, rtol=1e-5, atol=1e-5)
 

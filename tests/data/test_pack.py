@@ -7,8 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from PIL import Image
 from safetensors.numpy import load_file
 
+from oltr.config import Frame
 from oltr.data.decode import decode_all
 from oltr.data.images import read_image
 from oltr.data.manifest import Manifest
@@ -44,6 +46,27 @@ def test_a_pack_holds_the_pixels_and_the_manifest(own, size, tmp_path):
     assert pack.manifest.fingerprint() == manifest.fingerprint()
     assert pack.manifest.pack == out.absolute()
     assert read_pack_manifest(out).sizes() == {"train": 3, "val": 0, "test": 1, "open": 1}
+
+
+@pytest.mark.parametrize("resize", ["stretch", "crop", "short-side"])
+def test_a_pack_knows_how_its_pictures_became_squares(resize, tmp_path):
+    rng = np.random.default_rng(0)
+    Image.fromarray(rng.integers(0, 256, (30, 47, 3), dtype=np.uint8)).save(tmp_path / "wide.png")
+    table = pd.DataFrame({"path": ["wide.png"], "label": "a", "split": "train"})
+    frame = Frame(16, resize)
+    pack = open_pack(write_pack(Manifest.build(table, tmp_path), frame, tmp_path / "x.pack"))
+    assert pack.frame == frame and pack.size == 16
+    assert np.array_equal(pack.images[0], read_image(tmp_path / "wide.png", frame))
+
+
+def test_an_older_pack_that_does_not_say_so_is_stretched(tmp_path):
+    path = write_pack(source(tmp_path), Frame(8, "short-side"), tmp_path / "x.pack")
+    content = path.read_bytes()
+    told = b', "resize": "short-side", "interpolation": "bilinear"'
+    assert content.count(told) == 1
+    path.write_bytes(content.replace(told, b" " * len(told)))
+    pack = open_pack(path)
+    assert pack.frame == Frame(8, "stretch", "bilinear") and len(pack.manifest.table) == 5
 
 
 def test_any_safetensors_reader_opens_a_pack(tmp_path):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import onnxruntime
 import pytest
@@ -15,7 +13,11 @@ from oltr.config import Frame
 from oltr.data.pixels import to_pixels
 from oltr.export.graph import to_onnx
 
-KINDS = [Frame(20, *kind) for kind in itertools.product(("stretch", "crop"), ("bilinear", "bicubic"))]
+KINDS = [
+    Frame(20, resize, interpolation)
+    for resize in ("stretch", "crop", "short-side")
+    for interpolation in ("bilinear", "bicubic")
+]
 # Equal, larger, smaller, one side equal, reduced before on both axes or one, with and without a rest.
 SIZES = [
     (20, 20), (20, 33), (33, 20), (1, 1), (1, 50), (7, 5), (19, 21), (41, 60), (119, 118), (121, 120),
@@ -29,8 +31,8 @@ class Resize(nn.Module):
         self.frame = frame
 
     def forward(self, pixels):
-        crop = self.frame.resize == "crop"
-        return {"square": torch.ops.oltr.resize(pixels, self.frame.size, crop, self.frame.interpolation)}
+        frame = self.frame
+        return {"square": torch.ops.oltr.resize(pixels, frame.size, frame.resize, frame.interpolation)}
 
 
 @pytest.fixture(scope="module")

@@ -48,14 +48,33 @@ def test_the_strongest_of_each_neuron_by_a_sort(batch):
         )
 
 
-def test_behind_a_layer_places_are_not_known():
+def test_behind_a_layer_a_neuron_has_the_places_of_its_weighted_sum():
     net = network(fc=5)
     found = activations(net, VIEWS.split(8), keep=3, extremes=2)
-    assert found.peak_cells is None and found.peaks.shape == (5, 3)
     with torch.no_grad():
-        direct = net.embed(VIEWS)
-    torch.testing.assert_close(found.peaks, direct.T.sort(dim=1, descending=True).values[:, :3])
-    assert found.most[:, 0].tolist() == found.peak_images[:, 0].tolist()
+        maps, direct = net.attention(net.backbone(VIEWS)), net.embed(VIEWS)
+        weight, bias = (part.detach() for part in net.direct_feature.fc[0].parameters())
+    assert found.map_size == maps.shape[2:] and found.peaks.shape == (5, 3)
+    for neuron in range(5):
+        values = [
+            [float(weight[neuron] @ cell + bias[neuron]) for cell in image.flatten(1).T] for image in maps
+        ]
+        peaks = [max(cells) for cells in values]
+        order = sorted(range(23), key=lambda image: -peaks[image])[:3]
+        assert found.peak_images[neuron].tolist() == order
+        assert found.peak_cells[neuron].tolist() == [values[image].index(peaks[image]) for image in order]
+        torch.testing.assert_close(found.peaks[neuron], torch.tensor([peaks[image] for image in order]))
+    torch.testing.assert_close(direct.gather(0, found.most[:, :1].T)[0], direct.max(dim=0).values)
+
+
+def test_without_a_map_places_are_not_known():
+    net = network(fc=5, attention="none")
+    views = torch.randn(7, net.backbone.channels, 1, 1, generator=torch.Generator().manual_seed(2))
+    net.backbone = torch.nn.Identity()
+    found = activations(net, views.split(3), keep=3, extremes=2)
+    assert found.peak_cells is None and found.map_size == (1, 1)
+    with torch.no_grad():
+        torch.testing.assert_close(found.peaks, net.embed(views).T.sort(dim=1, descending=True).values[:, :3])
 
 
 def test_of_images_that_tie_the_first_stay():

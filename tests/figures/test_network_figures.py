@@ -87,7 +87,9 @@ def test_another_kind_of_network(other):
     attention, concepts = attention_overlay.of_run(other), infused_concepts.draw([other])
     assert "2×2" in attention.get_suptitle()
     assert "settings.attention is self" in attention.axes[2].texts[0].get_text()
-    assert "whole" in concepts.get_suptitle()
+    assert "patches (24 of 32 px)" in concepts.get_suptitle()  # behind a layer, too
+    sheet = concepts.axes[1].images[0].get_array()
+    assert sheet.shape[0] < 3 * 32  # nine patches, not nine images
     neurons = [int(axes.get_title().split()[1]) for axes in concepts.axes if axes.get_title()]
     assert max(neurons) < 7
     activation_averages.of_run(other)

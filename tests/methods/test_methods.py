@@ -133,6 +133,7 @@ SWITCHES = [
     {"attention": "self"},
     {"attention": "modulated"},
     {"attention_form": "released"},
+    {"attention_start": "released"},
     {"attention": "spatial", "attention_form": "released"},
     {"fc": 16},
     {"fc": 256},

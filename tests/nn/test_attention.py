@@ -17,8 +17,9 @@ def softmax(scores):
 
 
 def project(layer, vector):
-    """A layer at one position: W v + b."""
-    rows, biases = layer.weight.tolist(), layer.bias.tolist()
+    """A layer at one position: W v + b, or W v."""
+    rows = layer.weight.tolist()
+    biases = [0.0] * len(rows) if layer.bias is None else layer.bias.tolist()
     return [
         sum(w * v for w, v in zip(row, vector, strict=True)) + b for row, b in zip(rows, biases, strict=True)
     ]
@@ -72,12 +73,13 @@ def stirred(attention):
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("start", ["zero", "released"])
 @pytest.mark.parametrize("form", ["pointwise", "released"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("size", MAPS)
-def test_attention_equals_a_loop_over_positions(kind, form, size, dtype):
+def test_attention_equals_a_loop_over_positions(kind, form, start, size, dtype):
     torch.manual_seed(0)
-    attention = stirred(Attention(5, size, kind, form)).to(dtype)
+    attention = stirred(Attention(5, size, kind, form, start)).to(dtype)
     f = torch.randn(2, 5, *size, dtype=dtype)
     found = attention(f)
     assert found.dtype == dtype
@@ -136,3 +138,47 @@ def test_one_image_does_not_see_another():
     f = torch.randn(2, 4, 3, 3)
     other = torch.stack([f[0], torch.randn(4, 3, 3)])
     torch.testing.assert_close(attention(f)[0], attention(other)[0])
+
+
+def test_the_released_start_is_that_of_its_convolutions():
+    torch.manual_seed(0)
+    channels, inner = 512, 256
+    layers = Attention(channels, (7, 7), "modulated", "released", "released").self_attention
+    assert layers.out.bias is None
+    for layer, outputs in ((layers.theta, inner), (layers.phi, inner), (layers.g, inner)):
+        assert layer.weight.std().item() == pytest.approx(math.sqrt(2 / outputs), rel=0.01)
+        assert layer.bias.count_nonzero() == 0
+    assert layers.out.weight.std().item() == pytest.approx(math.sqrt(2 / channels), rel=0.01)
+
+
+def test_the_released_start_has_twelve_times_the_affinity_and_changes_the_map():
+    f = torch.rand(4, 64, 7, 7, generator=torch.Generator().manual_seed(1))
+
+    def spread_and_share(start):
+        spreads, shares = [], []
+        for seed in range(20):
+            torch.manual_seed(seed)
+            attention = Attention(64, (7, 7), "modulated", "pointwise", start)
+            layers, rows = attention.self_attention, f.flatten(2).transpose(1, 2)
+            spreads.append((layers.theta(rows) @ layers.phi(rows).transpose(1, 2)).std().item())
+            shares.append(((attention(f) - f).norm() / f.norm()).item())
+        return sum(spreads) / len(spreads), min(shares), max(shares)
+
+    ours, theirs = spread_and_share("zero"), spread_and_share("released")
+    # sqrt(2 / (C/2)) against 1 / sqrt(3 C) in both factors; biases make up the rest.
+    assert 9 < theirs[0] / ours[0] < 15
+    assert ours[2] == 0 and theirs[1] > 0.01
+
+
+def test_the_start_at_zero_draws_what_it_drew_before():
+    torch.manual_seed(3)
+    attention = Attention(6, (3, 3), "modulated", "released", "zero")
+    torch.manual_seed(3)
+    expected = [torch.nn.Linear(6, 3) for _ in range(3)]
+    torch.nn.Linear(3, 6)
+    expected.append(torch.nn.Linear(54, 9))
+    layers = attention.self_attention
+    drawn = layers.theta, layers.phi, layers.g, attention.spatial.score
+    for found, layer in zip(drawn, expected, strict=True):
+        assert torch.equal(found.weight, layer.weight) and torch.equal(found.bias, layer.bias)
+    assert layers.out.bias.count_nonzero() == layers.out.weight.count_nonzero() == 0

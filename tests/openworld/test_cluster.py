@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.cluster.hierarchy import linkage
 
 from oltr.openworld import cluster
-from oltr.openworld.cluster import choose_cut, medoids, named_for_free, ward_clusters
+from oltr.openworld.cluster import choose_cut, medoids, named_for_free, ward_clusters, ward_tree
 from oltr.openworld.metric import Metric
 from tests.helpers.blobs import blobs
 
@@ -75,3 +76,8 @@ def test_named_for_free_by_hand():
 def test_none_and_one():
     assert ward_clusters(np.zeros((0, 3)), 1.0).tolist() == []
     assert ward_clusters(np.zeros((1, 3)), 1.0).tolist() == [0]
+
+
+def test_the_tree_is_that_of_the_distances_themselves():
+    features = np.random.default_rng(3).standard_normal((60, 5)) + np.repeat(10 * np.eye(5), 12, axis=0)
+    assert ward_tree(features) == pytest.approx(linkage(features, "ward"), abs=1e-6)

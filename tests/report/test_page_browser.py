@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from oltr.report.page.write import write_page
+from tests.helpers.browser import chromium, needs_browser
 from tests.report.made_run import made_pack, made_run
 
-CHROMIUM = next(
-    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), ""
-)
-NEEDED = os.environ.get("OLTR_NEEDS_BROWSER") == "1"  # set by .ci/run: then nothing here is skipped
-playwright = import_module("playwright.sync_api") if NEEDED else pytest.importorskip("playwright.sync_api")
-pytestmark = pytest.mark.skipif(not CHROMIUM and not NEEDED, reason="no chromium here")
-ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+pytestmark = needs_browser
 NAMES = ["zebra", "<script>fail()</script>", "Class 10", "class 9", "ant & bee"]
 
 
@@ -36,11 +28,8 @@ def written(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def browser():
-    assert CHROMIUM, "OLTR_NEEDS_BROWSER=1, and there is no chromium"
-    with playwright.sync_playwright() as engine:
-        running = engine.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+    with chromium() as running:
         yield running
-        running.close()
 
 
 @pytest.fixture

@@ -248,6 +248,7 @@ def test_the_papers_tables_have_their_rows():
         assert all("f_measure_2019" in row["open"] for _, row in published(name) if row)
     assert [row["closed"]["overall"] for _, row in published("sun-lt")] == [0.48, 0.524, 0.547, 0.573, 0.587]
     errors = [row.get("open", {}).get("detection_error") for _, row in published("open-detection")]
+    assert {"plain", "range", "oltr"} <= {row.method for row in load_suite("sweep-threshold").rows}  # Fig. 8b
     assert errors == [0.436, None, None, 0.246, 0.299, 0.18]
     fixed = load_suite("open-detection").rows[2]
     assert fixed.noise == 0.002 and published("open-detection")[2][1]["open"]["fpr95_known"] == 0.57

@@ -52,7 +52,7 @@ def add_class(
         print_json(
             {"class": result.name, "images": result.images, "action": result.action}
             | _state(opened)
-            | {"warnings": list(result.warnings)}
+            | {"warnings": [warning.text for warning in result.warnings]}
         )
         return
     learned = f"{result.name!r} learned from {count(result.images, 'more image' if more else 'image')}"

@@ -110,6 +110,7 @@ def curate(
         verify: open every image afterwards
         seed: decides what is drawn at random
     """
+    from oltr.config import Frame
     from oltr.console import Console
     from oltr.data.curate import CurateOptions
     from oltr.data.curate import curate as make
@@ -126,7 +127,8 @@ def curate(
         path = out.absolute().with_name(f"{out.absolute().name}.pack")
         try:
             with console.progress("packing") as progress:
-                write_pack(read_source(out), curated.pack_size, path, progress)
+                frame = Frame(curated.pack_size, curated.pack_resize)
+                write_pack(read_source(out), frame, path, progress)
         except UserError as error:
             raise UserError(
                 f"{out} was written, its pack was not. {error.what}", error.why, error.try_this

@@ -105,6 +105,7 @@ def pack(
     source: Source,
     out: Path,
     size: int = 256,
+    resize: Literal["stretch", "crop", "short-side"] = "stretch",
     root: Root = None,
     skip_broken: SkipBroken = False,
     as_json: Json = False,
@@ -114,7 +115,10 @@ def pack(
     Args:
         out: the file to write, ending in .pack
         size: side of the stored images, in pixels
+        resize: how a picture becomes a square: stretched; cut to its middle; or the same in whole pixels, as
+            imagenet-lt, places-lt and sun-lt want it
     """
+    from oltr.config import Frame
     from oltr.console import Console
     from oltr.data.broken import drop_broken, write_skipped
     from oltr.data.pack import check_pack_name, check_size, write_pack
@@ -131,14 +135,14 @@ def pack(
             manifest = drop_broken(manifest, progress)
     console.notes(manifest.notes)
     with console.progress("packing") as progress:
-        path = write_pack(manifest, size, out, progress)
+        path = write_pack(manifest, Frame(size, resize), out, progress)
     if manifest.skipped:
         listed = out.with_suffix(".skipped.txt")
         write_skipped(manifest.skipped, listed)
         console.say(f"all that were left out: {listed}")
     images, length = len(manifest.table), path.stat().st_size
     if as_json:
-        print_json({"out": str(path), "images": images, "size": size, "bytes": length})
+        print_json({"out": str(path), "images": images, "size": size, "resize": resize, "bytes": length})
     else:
         print(f"{path}: {images:,} images of {size} px, {max(length / 2**20, 0.1):,.1f} MiB")
 

@@ -11,6 +11,7 @@ from oltr.cli.options import Json, print_json
 USES = """
 one of these             oltr train SOURCE --weights NAME
 a file                   oltr train SOURCE --backbone NAME --weights FILE   (.safetensors, .pth)
+the paper's own          oltr import FILE --out RUN   (a checkpoint of its released code, as a run)
 timm's, downloaded       oltr train SOURCE --backbone NAME --weights pretrained
 names that timm has      oltr weights --timm 'resnet*'"""
 

@@ -12,12 +12,14 @@ from torch.nn import functional as F
 from oltr.config import DataConfig
 
 _DRAWS = 16  # random numbers per image; the spare ones let new augmentations leave the others unchanged
+_TRIES = 10  # areas and shapes drawn until a "resized" crop fits, as in torchvision; the first are of the 16
 _STEPS = 3  # brightness, contrast, saturation
 
 
 def draw_views(rng: np.random.Generator, images: int) -> Tensor:
-    """Uniform random numbers (n×16) that determine one augmented view of each image."""
-    return torch.from_numpy(rng.random((images, _DRAWS), dtype=np.float32))
+    """Uniform random numbers (n×34) that determine one augmented view of each image."""
+    parts = (rng.random((images, number), dtype=np.float32) for number in (_DRAWS, 2 * (_TRIES - 1)))
+    return torch.from_numpy(np.concatenate(list(parts), axis=1))
 
 
 class Augment:
@@ -43,7 +45,7 @@ class Augment:
         if images.is_floating_point():
             return images
         config = self.config
-        x = self._crop(images, draws[:, :4])
+        x = self._crop(images, draws)
         if config.flip:
             x = torch.where((draws[:, 4] < 0.5).view(-1, 1, 1, 1), x.flip(3), x)
         x = x.float() / 255 if not x.is_floating_point() else x
@@ -54,7 +56,7 @@ class Augment:
     def _crop(self, images: Tensor, draws: Tensor) -> Tensor:
         size = self.config.image_size
         if self.config.crop == "resized":
-            return _resized_crop(images, draws, size, self.config.smallest_crop)
+            return _resized_crop(images, crop_boxes(draws, images.shape[3], self.config.smallest_crop), size)
         if self.config.crop == "padded":
             images = F.pad(images, [size // 8] * 4)
         rooms = (side - size + 1 for side in images.shape[2:])
@@ -70,17 +72,29 @@ class Augment:
         return picked.permute(0, 3, 1, 2)
 
 
-def _resized_crop(images: Tensor, draws: Tensor, size: int, smallest: float) -> Tensor:
-    """A rectangle of random area (smallest..1) and shape (3/4..4/3), resized to size×size bilinearly."""
-    area = smallest + (1 - smallest) * draws[:, 0]
-    shape = torch.exp((2 * draws[:, 1] - 1) * math.log(4 / 3))
-    width, height = (area * shape).sqrt().clamp(max=1), (area / shape).sqrt().clamp(max=1)
-    centre_x, centre_y = (2 * draws[:, 2] - 1) * (1 - width), (2 * draws[:, 3] - 1) * (1 - height)
-    zero = torch.zeros_like(width)
-    frame = torch.stack(
-        [torch.stack([width, zero, centre_x], 1), torch.stack([zero, height, centre_y], 1)], dim=1
+def crop_boxes(draws: Tensor, side: int, smallest: float) -> Tensor:
+    """Left, top, width and height (n×4, whole pixels) of a random part of a side×side picture for each of n
+    `draws`: the first area (smallest..1) and shape (3/4..4/3) of ten that fit, or else the whole picture."""
+    tries = torch.cat([draws[:, :2], draws[:, _DRAWS:]], dim=1).view(len(draws), _TRIES, 2)
+    area = side**2 * (smallest + (1 - smallest) * tries[:, :, 0])
+    shape = torch.exp((2 * tries[:, :, 1] - 1) * math.log(4 / 3))
+    sides = torch.stack([(area * shape).sqrt(), (area / shape).sqrt()], dim=2).round()  # n×10×2
+    fits = ((sides >= 1) & (sides <= side)).all(dim=2)
+    chosen = sides[torch.arange(len(draws), device=draws.device), fits.int().argmax(dim=1)]
+    chosen = torch.where(fits.any(dim=1, keepdim=True), chosen, side)
+    room = side - chosen
+    return torch.cat([(draws[:, 2:4] * (room + 1)).floor().minimum(room), chosen], dim=1)
+
+
+def _resized_crop(images: Tensor, boxes: Tensor, size: int) -> Tensor:
+    """Those parts of the images (n×4: left, top, width, height), resized to size×size bilinearly."""
+    low, length = (boxes / images.shape[3]).split(2, dim=1)
+    centre, zero = 2 * low + length - 1, torch.zeros_like(length[:, 0])
+    across = torch.stack([length[:, 0], zero, centre[:, 0]], dim=1)
+    down = torch.stack([zero, length[:, 1], centre[:, 1]], dim=1)
+    grid = F.affine_grid(
+        torch.stack([across, down], dim=1), [len(images), 3, size, size], align_corners=False
     )
-    grid = F.affine_grid(frame, [len(images), 3, size, size], align_corners=False)
     pixels = images.float() / 255
     return F.grid_sample(pixels, grid, mode="bilinear", padding_mode="reflection", align_corners=False)
 

@@ -22,7 +22,7 @@ AT_FIRST, AT_A_TIME = 4, 256
 
 
 class TrainBatch(NamedTuple):
-    """Stored images (uint8 B×3×S×S), the random draws of their augmentation (B×16), labels (B)."""
+    """Stored images (uint8 B×3×S×S), the random draws of their augmentation (B×34), labels (B)."""
 
     pixels: Tensor
     draws: Tensor
@@ -64,9 +64,7 @@ class TrainBatches:
     def order(self) -> np.ndarray:
         """The image numbers of the epoch, over all processes."""
         sampler = SAMPLERS[self.stage.sampler]
-        return sampler(
-            self.images.labels, len(self) * self.batch, generator(*self.key), self.stage.images_per_class
-        )
+        return sampler(self.images.labels, len(self) * self.batch, self.key, self.stage.images_per_class)
 
 
 def _parts(steps: int) -> Iterator[range]:

@@ -6,15 +6,17 @@ import io
 import logging
 import threading
 import warnings
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from PIL import Image, UnidentifiedImageError
 
 from oltr.config import Frame
 from oltr.data.heif import CURE, is_heif, register_heif
-from oltr.data.pixels import LARGE, to_pixels
+from oltr.data.pixels import LARGE, reduced_copy, to_pixels
 from oltr.data.records import BrokenRecord, read_record, record_place
 from oltr.errors import UserError
 
@@ -65,8 +67,30 @@ def read_bytes(path: str | Path) -> bytes:
         raise UnreadableImage(path, error.reason) from None
 
 
-def decode_image(content: bytes, size: int | Frame, path: str | Path) -> tuple[np.ndarray, tuple[int, int]]:
+def decode_image(
+    content: bytes, size: int | Frame, path: str | Path, most_pixels: int = MOST_PIXELS
+) -> tuple[np.ndarray, tuple[int, int]]:
     """The pixels of a file's bytes, as `read_image` gives them, and the picture's own width and height."""
+    with _opened(content, path, 2 * (size if isinstance(size, int) else size.size), most_pixels) as opened:
+        return to_pixels(opened.image, size), opened.width_height
+
+
+def small_copy(content: bytes, side: int, path: str | Path, most_pixels: int = MOST_PIXELS) -> bytes:
+    """A picture of a file's bytes as JPEG, upright, its longer side at most `side`, without metadata."""
+    with _opened(content, path, side, most_pixels) as opened, io.BytesIO() as file:
+        # Pillow writes the comment of what it opened, unless there is another.
+        reduced_copy(opened.image, side).save(file, "JPEG", quality=85, comment=b"")
+        return file.getvalue()
+
+
+class _Opened(NamedTuple):
+    image: Image.Image  # loaded, JPEG maybe at a fraction of its size
+    width_height: tuple[int, int]  # of the whole picture
+
+
+@contextmanager
+def _opened(content: bytes, path: str | Path, side: int, most_pixels: int) -> Iterator[_Opened]:
+    """A picture decoded for use at about `side`; what goes wrong in the block, too, is an UnreadableImage."""
     if not content:
         raise UnreadableImage(path, "the file is empty (0 bytes)")
     if is_heif(content) and not register_heif():
@@ -74,18 +98,18 @@ def decode_image(content: bytes, size: int | Frame, path: str | Path) -> tuple[n
     try:
         with _limit, Image.open(io.BytesIO(content)) as image:
             width_height = image.size
-            if image.width * image.height > MOST_PIXELS:
+            if image.width * image.height > most_pixels:
                 raise Image.DecompressionBombError
-            # JPEG can be decoded at 1/2, 1/4 or 1/8: much quicker, and still at least twice the size wanted.
-            side = 2 * (size if isinstance(size, int) else size.size)
+            # JPEG can be decoded at 1/2, 1/4 or 1/8: much quicker, and still at least the size wanted.
             image.draft(None, (side, side))
             with _one_at_a_time if image.width * image.height > LARGE else nullcontext():
                 image.load()
-                return to_pixels(image, size), width_height
+                yield _Opened(image, width_height)
     except UnidentifiedImageError:
         raise UnreadableImage(path, "it is not an image, or of a kind that is not known") from None
     except Image.DecompressionBombError:
-        reason = f"it has more than {MOST_PIXELS // 10**6} megapixels, the most that is read"
+        most = min(most_pixels, MOST_PIXELS) // 10**6
+        reason = f"it has more than {most} megapixels, the most that is read"
         raise UnreadableImage(path, reason, "a smaller copy of it") from None
     except MemoryError:
         raise UnreadableImage(path, "it does not fit in memory") from None

@@ -39,6 +39,14 @@ def whole_picture(image: Image.Image) -> np.ndarray:
     return np.array(_turned(_rgb(image), image))
 
 
+def reduced_copy(image: Image.Image, side: int) -> Image.Image:
+    """A decoded picture, whatever its mode, as RGB for people to look at, no side longer than `side`."""
+    picture = _rgb(image) if image.width * image.height <= LARGE else _reduced(image, Frame(side, "crop"))
+    picture = _turned(picture, image)
+    picture.thumbnail((side, side), Image.Resampling.BILINEAR, reducing_gap=2.0)
+    return picture
+
+
 def _turned(picture: Image.Image, image: Image.Image) -> Image.Image:
     """The picture as the metadata of the image it was made from want it."""
     turn = UPRIGHT.get(_orientation(image))
@@ -48,7 +56,7 @@ def _turned(picture: Image.Image, image: Image.Image) -> Image.Image:
 def _reduced(image: Image.Image, frame: Frame) -> Image.Image:
     """The picture as RGB, by whole factors smaller, sides still twice the frame's if they were."""
     across, down = (max(side // (2 * frame.size), 1) for side in image.size)
-    if frame.resize == "crop":  # the shape is kept
+    if frame.resize != "stretch":  # the shape is kept
         across = down = min(across, down)
     rows = max(STRIP // image.width // down, 1) * down
     limits = None

@@ -40,7 +40,7 @@ class Answering(nn.Module):
 
     def forward(self, pixels: Tensor) -> dict[str, Tensor]:
         frame = self.data.frame
-        square = torch.ops.oltr.resize(pixels, frame.size, frame.resize == "crop", frame.interpolation)
+        square = torch.ops.oltr.resize(pixels, frame.size, frame.resize, frame.interpolation)
         output = self.network(self.augment.evaluate(square))
         logits, features, reachability = output.logits.float(), output.direct_feature, output.reachability
         probabilities = logits.softmax(dim=1)

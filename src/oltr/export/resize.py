@@ -27,24 +27,23 @@ op: Any = opset18  # whose type hints know no plain numbers
 
 
 @torch.library.custom_op("oltr::resize", mutates_args=())
-def resize(pixels: Tensor, size: int, crop: bool, interpolation: str) -> Tensor:
+def resize(pixels: Tensor, size: int, resize: str, interpolation: str) -> Tensor:
     """Pictures of one size as a run's frame has them, by Pillow itself: N×H×W×3 → N×3×S×S, uint8."""
-    frame = Frame(size, "crop" if crop else "stretch", interpolation)
+    frame = Frame(size, resize, interpolation)
     made = [to_pixels(Image.fromarray(picture), frame) for picture in pixels.numpy()]
     return torch.from_numpy(np.stack(made)).permute(0, 3, 1, 2).contiguous()
 
 
 @resize.register_fake
-def _(pixels: Tensor, size: int, crop: bool, interpolation: str) -> Tensor:
+def _(pixels: Tensor, size: int, resize: str, interpolation: str) -> Tensor:
     return pixels.new_empty(pixels.shape[0], 3, size, size)
 
 
-def resize_in_onnx(pixels: Value, size: int, crop: bool, interpolation: str) -> Value:
+def resize_in_onnx(pixels: Value, size: int, resize: str, interpolation: str) -> Value:
     """The same in ONNX operators."""
     height, width = (op.Squeeze(op.Shape(pixels, start=axis, end=axis + 1)) for axis in (1, 2))
-    length = op.Min(height, width)
-    support = SUPPORT[interpolation]
-    down, across = (_span(side, length if crop else side, size, support) for side in (height, width))
+    short = op.Min(height, width)
+    down, across = (_span(side, short, Frame(size, resize, interpolation)) for side in (height, width))
     cells_down, cells_across = _cells(down), _cells(across)
     means = _means(pixels, (down, across), (cells_down, cells_across))
     rows = op.MatMul(means, op.Transpose(_weights(across, cells_across, size, interpolation), perm=[1, 0]))
@@ -62,15 +61,26 @@ class _Span(NamedTuple):
     last: Value
 
 
-def _span(side: Value, length: Value, size: int, support: float) -> _Span:
-    """The middle `length` pixels of an axis, to become `size`, and the pixels that a filter reaches there."""
-    whole, part = op.Cast(side, to=DOUBLE), op.Cast(length, to=DOUBLE)
-    low, scale = (whole - part) / _d(2), part / _d(size)
+def _span(side: Value, short: Value, frame: Frame) -> _Span:
+    """What is kept of an axis, and the pixels that a filter reaches from there."""
+    low, high = _kept(side, short, frame)
+    scale = (high - low) / _d(frame.size)
     factor = op.Max(op.Cast(op.Floor(scale / _d(GAP)), to=INT64), 1)
-    reach = op.Max(scale, _d(1)) * _d(support - 0.5)
+    reach = op.Max(scale, _d(1)) * _d(SUPPORT[frame.interpolation] - 0.5)
     first = op.Max(op.Cast(op.Floor(low - reach), to=INT64), 0)
-    last = op.Min(op.Cast(op.Ceil(low + part + reach), to=INT64), side)
-    return _Span(low, low + part, factor, first, last)
+    last = op.Min(op.Cast(op.Ceil(high + reach), to=INT64), side)
+    return _Span(low, high, factor, first, last)
+
+
+def _kept(side: Value, short: Value, frame: Frame) -> tuple[Value, Value]:
+    """Where the part of an axis that becomes the frame begins and ends, float64."""
+    whole = op.Cast(side, to=DOUBLE)
+    if frame.resize == "short-side":
+        becomes = op.Cast(side * frame.size / short, to=DOUBLE)  # int64: rounded down
+        begin = op.Round((becomes - _d(frame.size)) / _d(2))
+        return begin * whole / becomes, (begin + _d(frame.size)) * whole / becomes
+    low = (whole - op.Cast(short, to=DOUBLE)) / _d(2) if frame.resize == "crop" else _d(0)
+    return low, whole - low
 
 
 class _Cells(NamedTuple):

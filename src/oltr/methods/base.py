@@ -71,9 +71,14 @@ class Method(nn.Module):
         return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
     def build_stage1(self, backbone: Backbone) -> Network:
-        """The network of stage 1: a linear classifier on the pooled map."""
-        direct_feature = DirectFeature(backbone.channels, LAYER if self.has_layer else None)
+        """The network of stage 1: a linear classifier on the pooled map, or on a layer after it."""
+        direct_feature = DirectFeature(backbone.channels, self.first_fc)
         return Network(backbone, direct_feature, LinearHead(direct_feature.dims, self.num_classes))
+
+    @property
+    def first_fc(self) -> int | None:
+        """Width of that layer; None: there is none."""
+        return LAYER if self.has_layer else None
 
     @property
     def has_layer(self) -> bool:

@@ -12,8 +12,7 @@ from torch import Tensor, nn
 from oltr.losses.centroids import DiscriminativeCentroidsLoss
 from oltr.losses.large_margin import LargeMarginLoss
 from oltr.methods.base import METHODS, Method, MethodInfo
-from oltr.nn.attention import AttentionForm, AttentionKind
-from oltr.nn.backbone import Backbone
+from oltr.nn.attention import AttentionForm, AttentionKind, AttentionStart
 from oltr.nn.classifier import CosineClassifier, SquashForm
 from oltr.nn.direct_feature import DirectFeature
 from oltr.nn.heads import LinearHead, MetaEmbeddingHead, Output
@@ -30,6 +29,7 @@ class OltrSettings:
 
     attention: AttentionKind = "modulated"
     attention_form: AttentionForm = "pointwise"
+    attention_start: AttentionStart = "zero"
     fc: int | None = None  # width of the direct feature's extra layer; None: no layer
     fc_from: Literal[1, 2] = 2  # the first stage that has it: on Places-LT stage 1
     memory: bool = True
@@ -76,7 +76,8 @@ class Oltr(Method):
         summary="Dynamic meta-embedding with a visual memory, and modulated attention",
         paper=PAPER,
         year=2019,
-        changes="the released form; attention starts at zero as intended, centroid distances have a floor",
+        changes="the released form; attention starts at zero as intended, except where a recipe says "
+        "`released`; centroid distances have a floor",
     )
 
     def __init__(self, settings: Mapping[str, Any], train_counts: Tensor, image_size: int):
@@ -87,24 +88,16 @@ class Oltr(Method):
 
     @property
     def first_stage(self) -> str:  # type: ignore[override]
-        return f"plain, fc {self.settings.fc}" if self._fc_in_stage1 else "plain"
+        return f"plain, fc {self.first_fc}" if self.first_fc else "plain"
 
     @property
-    def _fc_in_stage1(self) -> bool:
-        return self.settings.fc is not None and self.settings.fc_from == 1
-
-    def build_stage1(self, backbone: Backbone) -> Network:
-        if not self._fc_in_stage1:
-            return super().build_stage1(backbone)
-        direct_feature = DirectFeature(backbone.channels, self.settings.fc)
-        return Network(backbone, direct_feature, LinearHead(direct_feature.dims, self.num_classes))
+    def first_fc(self) -> int | None:
+        return self.settings.fc if self.settings.fc_from == 1 else None
 
     def build_stage2(self, first: Network) -> Network:
         s, backbone = self.settings, first.backbone
-        attention = build_attention(backbone, s.attention, s.attention_form)
-        direct_feature = (
-            first.direct_feature if self._fc_in_stage1 else DirectFeature(backbone.channels, s.fc)
-        )
+        attention = build_attention(backbone, s.attention, s.attention_form, s.attention_start)
+        direct_feature = first.direct_feature if self.first_fc else DirectFeature(backbone.channels, s.fc)
         dims = direct_feature.dims
         meta = MetaEmbedding(
             self.num_classes,

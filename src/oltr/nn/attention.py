@@ -2,31 +2,40 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 from torch import Tensor, nn
 
 AttentionKind = Literal["none", "spatial", "self", "modulated"]
 AttentionForm = Literal["pointwise", "released"]
+AttentionStart = Literal["zero", "released"]
 
 
 class SelfAttention(nn.Module):
     """SA(f) = out(softmax(θ(f)ᵀ φ(f)) g(f)): each position attends to all, B×C×H×W → B×C×H×W.
 
-    Unscaled, on C/2 channels, as in the released code; the last layer starts at zero, so that adding SA(f)
-    to f starts as the identity. The layers are 1×1 convolutions, computed as matrix products over the
-    positions, which is faster on so small a map.
+    Unscaled, on C/2 channels, as in the released code. With the start `zero` the last layer is zero, so that
+    adding SA(f) to f starts as the identity; with `released` every weight is drawn from N(0, 2 / outputs) and
+    every bias is zero, the last layer having none. The layers are 1×1 convolutions, computed as matrix
+    products over the positions, which is faster on so small a map.
     """
 
-    def __init__(self, channels: int):
+    def __init__(self, channels: int, start: AttentionStart = "zero"):
         super().__init__()
         inner = max(channels // 2, 1)
         self.theta = nn.Linear(channels, inner)
         self.phi = nn.Linear(channels, inner)
         self.g = nn.Linear(channels, inner)
-        self.out = nn.Linear(inner, channels)
-        nn.init.zeros_(self.out.weight)
-        nn.init.zeros_(self.out.bias)
+        self.out = nn.Linear(inner, channels, bias=start == "zero")
+        if start == "zero":
+            nn.init.zeros_(self.out.weight)
+            nn.init.zeros_(self.out.bias)
+            return
+        for layer in (self.theta, self.phi, self.g, self.out):
+            nn.init.normal_(layer.weight, std=math.sqrt(2 / layer.out_features))
+        for layer in (self.theta, self.phi, self.g):
+            nn.init.zeros_(layer.bias)
 
     def forward(self, f: Tensor) -> Tensor:
         positions = by_position(f)
@@ -68,10 +77,11 @@ class Attention(nn.Module):
         map_size: tuple[int, int],
         kind: AttentionKind = "modulated",
         form: AttentionForm = "pointwise",
+        start: AttentionStart = "zero",
     ):
         super().__init__()
         has_self, has_spatial = kind in ("self", "modulated"), kind in ("spatial", "modulated")
-        self.self_attention = SelfAttention(channels) if has_self else None
+        self.self_attention = SelfAttention(channels, start) if has_self else None
         self.spatial = SpatialAttention(channels, map_size, form) if has_spatial else None
 
     def forward(self, f: Tensor) -> Tensor:

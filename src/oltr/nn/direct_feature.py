@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 
 class DirectFeature(nn.Module):
@@ -16,3 +17,13 @@ class DirectFeature(nn.Module):
     def forward(self, feature_map: Tensor) -> Tensor:
         pooled = feature_map.mean(dim=(2, 3))
         return pooled if self.fc is None else self.fc(pooled)
+
+    def by_position(self, feature_map: Tensor) -> Tensor:
+        """What each position gives, W f_att + b behind the layer: B×C×H×W → B×D×H×W.
+
+        Layer and mean are linear, so that the mean over positions is v_direct before the ReLU.
+        """
+        if self.fc is None:
+            return feature_map
+        linear = self.fc[0]
+        return F.conv2d(feature_map, linear.weight[:, :, None, None], linear.bias)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
-from oltr.nn.attention import Attention, AttentionForm, AttentionKind
+from oltr.nn.attention import Attention, AttentionForm, AttentionKind, AttentionStart
 from oltr.nn.backbone import Backbone
 from oltr.nn.direct_feature import DirectFeature
 from oltr.nn.heads import Head, Output
@@ -71,7 +71,10 @@ def _leaves(result: Tensor) -> set[int]:
 
 
 def build_attention(
-    backbone: Backbone, kind: AttentionKind = "modulated", form: AttentionForm = "pointwise"
+    backbone: Backbone,
+    kind: AttentionKind = "modulated",
+    form: AttentionForm = "pointwise",
+    start: AttentionStart = "zero",
 ) -> Attention | None:
     """Attention sized for the backbone's map, or None where there is no map."""
     if kind == "none":
@@ -81,4 +84,4 @@ def build_attention(
             "The backbone gives no feature map (frozen features, or a small image): attention is off."
         )
         return None
-    return Attention(backbone.channels, backbone.map_size, kind, form)
+    return Attention(backbone.channels, backbone.map_size, kind, form, start)

@@ -19,14 +19,19 @@ DAMAGED = "It is damaged or of another format."
 STATE_DICT = "a file with the state dict alone: torch.save(network.state_dict(), FILE), or .safetensors"
 
 
-def read_weights(path: Path) -> dict[str, Tensor]:
-    """The named tensors of a .safetensors file or of what torch.save wrote, without trainers' wrapping."""
+def read_file(path: Path) -> Any:
+    """What a .safetensors file or one of torch.save holds: tensors, numbers and text; code is refused."""
     try:
-        state = _read(path)
+        return _read(path)
     except Exception as problem:  # many kinds, which all mean the same to the user
         # PyTorch's message is not shown: it advises weights_only=False, which may run code from the file.
         raise UserError(f"{path} could not be read as weights.", *_reason(path, problem)) from problem
-    for wrapper in ("state_dict", "model"):
+
+
+def read_weights(path: Path) -> dict[str, Tensor]:
+    """The named tensors of a file, without trainers' wrapping; of the released code's the backbone's."""
+    state = read_file(path)
+    for wrapper in ("state_dict", "model", "state_dict_best", "feat_model"):
         inner = state.get(wrapper) if isinstance(state, Mapping) else None
         state = inner if isinstance(inner, Mapping) else state
     if not isinstance(state, Mapping):

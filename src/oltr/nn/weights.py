@@ -32,6 +32,7 @@ __all__ = [
 ]
 
 State = Mapping[str, Tensor]
+RELEASED = ("resnet10", "resnet50", "resnet152")  # networks of the released code
 CLASSIFIER = 4  # tensors of one, with a layer before it, at most
 
 
@@ -106,10 +107,10 @@ def _misfit(weights: Path | PackagedWeights, state: State, fitting: int, tensors
 
 
 def _candidates(path: Path) -> Iterable[str]:
-    """Networks whose weights are packaged, and the longest names of timm's that the file's name holds."""
+    """Networks whose weights are packaged or released, and the longest of timm's names in the file's name."""
     stem = re.sub("[^a-z0-9]+", "_", path.stem.lower())
     named = [name for name in timm.list_models() if f"_{name}_" in f"_{stem}_"]
-    return [*(each.backbone for each in KNOWN), *sorted(named, key=len, reverse=True)[:3]]
+    return [*(each.backbone for each in KNOWN), *sorted(named, key=len, reverse=True)[:3], *RELEASED]
 
 
 def _fits(state: State, name: str) -> bool:
@@ -118,4 +119,6 @@ def _fits(state: State, name: str) -> bool:
             own = timm.create_model(name, num_classes=0).state_dict()
     except Exception:  # networks that cannot be built without memory; this is a hint only
         return False
-    return len(_compared(_by_name(state, own))) == len(_compared(own)) or bool(_in_order(state, own))
+    found = _by_name(state, own)
+    whole = len(_compared(found)) == len(_compared(own)) and _unused(state, found, own) <= CLASSIFIER
+    return whole or bool(_in_order(state, own))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +11,8 @@ from torch import Tensor
 
 from oltr.console import console
 from oltr.errors import UserError
-from oltr.openworld.agreement import disagreements
+from oltr.openworld.agreement import Disagreement, disagreements
+from oltr.openworld.change_classes import signed
 from oltr.openworld.class_names import checked_new_name, known_class
 from oltr.openworld.class_row import class_row
 from oltr.openworld.kept_images import Picture, copied, digest_of
@@ -31,14 +32,14 @@ class AddedFrom:
     name: str
     images: int
     action: int  # its number in the history
-    warnings: tuple[str, ...]  # images that do not agree, with the evidence
+    warnings: tuple[Disagreement, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class NewImages:
     """Images of a class to be added: n of them."""
 
-    images: list[Picture]  # as they were given
+    images: Sequence[Picture]  # as they were given
     paths: list[str]
     digests: list[str]  # of their content, taken before it was looked at
     features: Tensor  # n×D, direct features
@@ -54,16 +55,20 @@ def add_class(
     """
     name = known_class(run, name) if more else checked_new_name(run, name)
     run.history.check(run.changes.last)
-    new = read_new(run, images, _known_contents(run, name))
+    return learn_class(run, name, read_new(run, images, known_contents(run, name)), more=more)
+
+
+def learn_class(run: TrainedRun, name: str, new: NewImages, *, more: bool = False, by: str = "") -> AddedFrom:
+    """The same from images whose features are at hand, for a name that was checked."""
     warnings = tuple(disagreements(run, name, new.paths, new.features))
     for warning in warnings:
-        console.warn(warning)
+        console.warn(warning.text)
     weight, bias = class_row(run, name, new.features)
     with copied(run.folder.collected, new.images, new.digests) as copies:
         action = run.history.record(
             "add",
             name,
-            {"images": len(new.paths)} | ({"more": True} if more else {}),
+            {"images": len(new.paths)} | ({"more": True} if more else {}) | signed(by),
             after=run.changes.last,
             weight=weight.numpy(),
             bias=float(bias),
@@ -109,7 +114,7 @@ def read_new(
     return NewImages(given, names, [digests[row] for row in rows], features)
 
 
-def _known_contents(run: TrainedRun, name: str) -> frozenset[str]:
+def known_contents(run: TrainedRun, name: str) -> frozenset[str]:
     """Digests of the images that a class was added from."""
     files = [file for added in run.changes.added if added.name == name for file in added.files]
     return frozenset(Path(file).stem for file in files)

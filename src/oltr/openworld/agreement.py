@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -18,7 +19,17 @@ SURE = 0.9  # calibrated probability from which an image passes for one of a kno
 USUAL = 0.02  # share of known images that are less like the rest of their class than an odd one out
 
 
-def disagreements(run: TrainedRun, name: str, paths: Sequence[str], features: Tensor) -> Iterator[str]:
+@dataclass(frozen=True)
+class Disagreement:
+    """A warning, and which of the images give rise to it."""
+
+    text: str  # with the evidence
+    rows: tuple[int, ...]
+
+
+def disagreements(
+    run: TrainedRun, name: str, paths: Sequence[str], features: Tensor
+) -> Iterator[Disagreement]:
     """Warnings with their evidence: images unlike the others, images that look like a known class."""
     likeness = likeness_to_others(centred_unit(features, run.exemplars.centre))
     if likeness is not None:
@@ -27,15 +38,18 @@ def disagreements(run: TrainedRun, name: str, paths: Sequence[str], features: Te
         if odd:
             named = [f"{paths[row] or f'image {row + 1}'} ({float(likeness[row]):.2f})" for row in odd]
             verb = "is" if len(odd) == 1 else "are"
-            yield (
+            yield Disagreement(
                 f"{count(len(odd), 'image')} of {len(paths)} {verb} unlike the others: "
                 f"{first_few(named, 5)}. Of known images {100 * (1 - USUAL):.0f} % are at least {usual:.2f} "
-                "like the rest of their class."
+                "like the rest of their class.",
+                tuple(odd),
             )
     yield from _known_already(run, name, paths, features)
 
 
-def _known_already(run: TrainedRun, name: str, paths: Sequence[str], features: Tensor) -> Iterator[str]:
+def _known_already(
+    run: TrainedRun, name: str, paths: Sequence[str], features: Tensor
+) -> Iterator[Disagreement]:
     with torch.inference_mode():
         logits = run.network.head(features.to(run.device)).logits.cpu().double()
     probabilities, labels = (logits / (run.temperature or 1.0)).softmax(dim=1).max(dim=1)
@@ -45,9 +59,10 @@ def _known_already(run: TrainedRun, name: str, paths: Sequence[str], features: T
             named = [f"{paths[row] or f'image {row + 1}'} ({float(probabilities[row]):.2f})" for row in rows]
             known = run.class_names[number]
             verb = "looks" if len(rows) == 1 else "look"
-            yield (
+            yield Disagreement(
                 f"{count(len(rows), 'image')} of {len(paths)} {verb} like the known class {known!r}: "
-                f"{first_few(named, 5)}."
+                f"{first_few(named, 5)}.",
+                tuple(rows),
             )
 
 

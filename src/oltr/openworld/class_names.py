@@ -24,7 +24,7 @@ def known_class(run: TrainedRun, name: str) -> str:
     forms = {as_kept(known): known for known in run.class_names}
     if as_kept(name) in forms:
         return forms[as_kept(name)]
-    if (meant := _taken(name, run.class_names)) is not None:
+    if (meant := taken_name(name, run.class_names)) is not None:
         raise UserError(f"There is no class called {name!r}.", try_this=f"did you mean {meant}?")
     raise unknown_name("class", name, run.class_names)
 
@@ -47,7 +47,7 @@ def checked_new_name(run: TrainedRun, name: str, *, renamed: str | None = None) 
         )
     if name == renamed:
         raise UserError(f"The class is called {name!r} already.", try_this="another name")
-    taken = _taken(name, (known for known in run.class_names if known != renamed))
+    taken = taken_name(name, (known for known in run.class_names if known != renamed))
     if taken is None:
         return name
     hint = "another name" if renamed is not None else "--more to add images to it, or another name"
@@ -60,7 +60,7 @@ def checked_new_name(run: TrainedRun, name: str, *, renamed: str | None = None) 
     )
 
 
-def _taken(name: str, names: Iterable[str]) -> str | None:
+def taken_name(name: str, names: Iterable[str]) -> str | None:
     """Which of the names is alike; the same one first."""
     found = [each for each in names if alike(each) == alike(name)]
     return next((each for each in found if each == name), found[0] if found else None)

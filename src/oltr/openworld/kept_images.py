@@ -63,6 +63,12 @@ def _stage(staged: Path, images: Sequence[Picture], digests: Sequence[str]) -> l
     names = []
     with console.progress("copying images") as progress:
         for number, (image, digest) in enumerate(zip(images, digests, strict=True), start=1):
+            progress(number, len(images))
+            if isinstance(image, Path) and image.stem == digest and image.parent.parent == staged.parents[1]:
+                # The run keeps it under its content already, on disk.
+                names.append(image.name)
+                _link(image, staged / image.name)
+                continue
             content = _content(image)
             if content_digest(content) != digest:
                 what = image if isinstance(image, Path) else f"image {number}"
@@ -73,12 +79,19 @@ def _stage(staged: Path, images: Sequence[Picture], digests: Sequence[str]) -> l
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-            progress(number, len(images))
     return names
 
 
+def _link(image: Path, place: Path) -> None:
+    try:
+        os.link(image, place)
+    except OSError:  # a disk without links
+        shutil.copyfile(image, place)
+        sync(place)
+
+
 def digest_of(image: Picture) -> str:
-    """The same of an image; empty where it cannot be read."""
+    """The digest of an image's content; empty where it cannot be read."""
     content = _content(image)
     return content_digest(content) if content else ""
 

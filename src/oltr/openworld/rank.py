@@ -21,9 +21,8 @@ def label_first(
     sizes = np.bincount(clusters)
     new = np.bincount(clusters, weights=_ranks(novelty)) / sizes
     chosen = medoids(features, clusters)[np.argsort(-sizes * new, kind="stable")]
-    nearest = np.full(len(features), -1.0)
-    for image in chosen:
-        np.maximum(nearest, features @ features[image], out=nearest)
+    features = features.astype(np.float32)  # each image listed costs a pass over all
+    nearest = (features @ features[chosen].T).max(axis=1)
     order, left = list(chosen), np.ones(len(features), dtype=bool)
     left[chosen] = False
     while left.any():

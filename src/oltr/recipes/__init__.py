@@ -109,6 +109,8 @@ def resolve(
 
 def with_epochs(config: RunConfig, epochs: tuple[int, ...]) -> RunConfig:
     """The run with `--epochs FIRST [SECOND]`, milestones moved in proportion."""
+    if len(epochs) == 1 and not config.stage1.epochs:
+        epochs = (0, *epochs)  # the second is the only one
     if any(e < 0 for e in epochs) or not any(epochs):
         usual = " ".join(str(config.stage(number + 1).epochs) for number in range(config.num_stages))
         raise UserError(

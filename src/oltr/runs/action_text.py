@@ -13,6 +13,8 @@ def action_text(action: Action) -> str:
         return f"{more} {action.name!r} from {count(int(action.details['images']), 'image')}"
     if action.kind == "rename":
         return f"renamed {action.name!r} to {action.details['to']!r}"
+    if action.kind == "reject":
+        return f"rejected {count(int(action.details['images']), 'image')}"
     if action.kind == "undo":
-        return f"undid {action.details['undoes']}, of {action.name!r}"
+        return f"undid {action.details['undoes']}" + (f", of {action.name!r}" if action.name else "")
     return f"removed {action.name!r}"

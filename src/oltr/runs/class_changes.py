@@ -111,7 +111,7 @@ class ClassChanges:
 
 def fold(trained: Sequence[str], history: Sequence[Action]) -> ClassChanges:
     """The state that the actions that hold lead to, one after another."""
-    actions = holding(history)
+    actions = [each for each in holding(history) if each.kind != "reject"]
     names: dict[int, str] = dict(enumerate(trained))
     added: list[AddedClass] = []
     for action in actions:

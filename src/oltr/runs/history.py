@@ -1,4 +1,4 @@
-"""What was done to a run's classes after training, action by action, in a SQLite file in its folder."""
+"""What was done to a run after training, action by action, in a SQLite file in its folder."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -16,8 +16,8 @@ import numpy as np
 from oltr.errors import UserError
 from oltr.files import check_writable
 
-Kind = Literal["add", "remove", "rename", "undo"]
-SCHEMA = 1
+Kind = Literal["add", "remove", "rename", "reject", "undo"]
+SCHEMA = 2  # 1 had no uploads
 _TABLES = """
 CREATE TABLE actions (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -29,13 +29,26 @@ CREATE TABLE actions (
   bias REAL,
   undone_by INTEGER REFERENCES actions (id)
 );
-CREATE TABLE images (         -- that a class was added from
+CREATE TABLE images (         -- that a class was added from, or that were rejected
   action INTEGER NOT NULL REFERENCES actions (id),
   path TEXT NOT NULL,         -- as it was given; empty for an image in no file
   kept TEXT NOT NULL,         -- its copy, below the run folder
-  feature BLOB NOT NULL       -- float32 D, the direct feature
+  feature BLOB NOT NULL       -- float32 D, the direct feature; empty where it was rejected
+);
+CREATE TABLE uploads (        -- images that were sent to the run's service, and wait for a name
+  id TEXT PRIMARY KEY,        -- digest of its content
+  time TEXT NOT NULL,
+  name TEXT NOT NULL,
+  kept TEXT NOT NULL,         -- its file, below the run folder
+  bytes INTEGER NOT NULL,
+  model TEXT NOT NULL,        -- the weights that the outputs are of
+  outputs BLOB NOT NULL       -- float32, the trained network's
 );
 """
+
+
+class ChangedMeanwhile(UserError):
+    """An action that was decided on before somebody else's was known."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +62,7 @@ class CollectedImage:
 
 @dataclass(frozen=True, eq=False)
 class Action:
-    """One change of a run's classes."""
+    """One change of a run's classes, or images put aside."""
 
     id: int
     time: str  # UTC
@@ -73,7 +86,7 @@ class History:
         """All of them, oldest first; without `features` their images have none, and reading is quick."""
         if not self.path.is_file():
             return []
-        with self._open() as database:
+        with self.database() as database:
             columns = "action, path, kept" + (", feature" if features else "")
             images: dict[int, list[CollectedImage]] = {}
             for action, path, kept, *feature in database.execute(
@@ -98,6 +111,13 @@ class History:
             )
             for number, time, kind, name, details, weight, bias, undone_by in rows
         ]
+
+    def last(self) -> int:
+        """The number of the last action; 0 before the first."""
+        if not self.path.is_file():
+            return 0
+        with self.database() as database:
+            return _last(database)
 
     def active(self) -> list[Action]:
         """Those that hold: not undone, and no undoing themselves."""
@@ -134,29 +154,29 @@ class History:
             with self._change(after):
                 pass
 
-    def undo(self, number: int, after: int) -> int:
+    def undo(self, number: int, details: dict[str, Any], *, after: int) -> int:
         """Mark an action as undone, by an action of its own."""
         with self._change(after) as database:
             name = database.execute("SELECT name FROM actions WHERE id = ?", (number,)).fetchone()[0]
-            by = _insert(database, "undo", name, {"undoes": number}, None, None)
+            by = _insert(database, "undo", name, {"undoes": number} | details, None, None)
             database.execute("UPDATE actions SET undone_by = ? WHERE id = ?", (by, number))
         return by
 
     def copy(self, to: Path) -> None:
         """Write it to another file as it is between two actions, whoever is writing."""
         if self.path.is_file():
-            with self._open() as database, closing(sqlite3.connect(to)) as other:
+            with self.database() as database, closing(sqlite3.connect(to)) as other:
                 database.backup(other)
 
     @contextmanager
     def _change(self, after: int) -> Iterator[sqlite3.Connection]:
         """A transaction that fails if others have changed the run since `after`."""
-        with self._open() as database:
+        with self.database() as database:
             database.execute("BEGIN IMMEDIATE")
-            last = database.execute("SELECT coalesce(max(id), 0) FROM actions").fetchone()[0]
+            last = _last(database)
             if last != after:
                 database.rollback()
-                raise UserError(
+                raise ChangedMeanwhile(
                     f"{self.path.parent} was changed meanwhile, by somebody else.",
                     f"Its last action is {last}, not {after}.",
                     "oltr history, then the command again",
@@ -169,7 +189,8 @@ class History:
             database.commit()
 
     @contextmanager
-    def _open(self) -> Iterator[sqlite3.Connection]:
+    def database(self) -> Iterator[sqlite3.Connection]:
+        """The file, opened such that what is committed stays."""
         try:
             with closing(sqlite3.connect(self.path, timeout=30, isolation_level=None)) as database:
                 database.execute("PRAGMA synchronous = EXTRA")  # a power cut takes back nothing acknowledged
@@ -181,6 +202,15 @@ class History:
                 str(problem),
                 "a run folder that may be written, or a copy of it from before",
             ) from None
+
+
+def as_of(actions: Sequence[Action], number: int) -> list[Action]:
+    """The history as it was when `number` was the last action."""
+    return [
+        each if each.undone_by is None or each.undone_by <= number else replace(each, undone_by=None)
+        for each in actions
+        if each.id <= number
+    ]
 
 
 def holding(actions: Sequence[Action]) -> list[Action]:
@@ -199,6 +229,11 @@ def _check_schema(database: sqlite3.Connection) -> None:
         f"BEGIN IMMEDIATE; {_TABLES.replace('CREATE TABLE', 'CREATE TABLE IF NOT EXISTS')}"
         f" PRAGMA user_version = {SCHEMA}; COMMIT;"
     )
+
+
+def _last(database: sqlite3.Connection) -> int:
+    number: int = database.execute("SELECT coalesce(max(id), 0) FROM actions").fetchone()[0]
+    return number
 
 
 def _insert(

@@ -11,17 +11,21 @@ if TYPE_CHECKING:
 DIGITS = 8
 
 
-def model_version(run: RunModel) -> str:
-    """`1f0c3ab2.0`: the beginnings of the hashes of the run's weights and of its class changes (0: none)."""
+def weights_version(run: RunModel) -> str:
+    """The beginning of the hash of the run's weights."""
     with run.folder.model.open("rb") as file:
-        digest = hashlib.file_digest(file, "blake2b").hexdigest()
+        return hashlib.file_digest(file, "blake2b").hexdigest()[:DIGITS]
+
+
+def model_version(run: RunModel) -> str:
+    """`1f0c3ab2.0`: the versions of the run's weights and of its class changes (0: none)."""
     changes = run.changes
     if not changes:
-        return f"{digest[:DIGITS]}.0"
+        return f"{run.weights_version}.0"
     state = hashlib.blake2b(repr((changes.kept, changes.names)).encode())
     for added in changes.added:
         state.update(added.weight.tobytes() + repr(added.bias).encode())
-    return f"{digest[:DIGITS]}.{state.hexdigest()[:DIGITS]}"
+    return f"{run.weights_version}.{state.hexdigest()[:DIGITS]}"
 
 
 def same_weights(version: str, other: str) -> bool:

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from oltr.config import DataConfig
 from oltr.console import console
 from oltr.data.broken import read_skipped, without
 from oltr.data.image_access import Images, open_images
 from oltr.data.manifest import Manifest
-from oltr.data.pack import open_pack
+from oltr.data.pack import Pack, open_pack
 from oltr.data.sources import read_source
 from oltr.data.validate import SPLITS
 from oltr.errors import UserError
@@ -20,6 +21,9 @@ from oltr.wording import count
 
 if TYPE_CHECKING:
     from oltr.runs.trained_run import TrainedRun
+
+# What `data.resize` does to a picture.
+SHAPES = {"stretch": "stretched", "crop": "cut to their middle", "short-side": "resized by their short side"}
 
 
 def own_manifest(run: TrainedRun) -> Manifest:
@@ -90,15 +94,29 @@ def images_needed(run: TrainedRun, problem: UserError) -> UserError:
 def open_for(run: TrainedRun, manifest: Manifest, splits: Sequence[str]) -> dict[str, Images]:
     """The images of those splits, open for reading at the size the run learned from."""
     data = run.config.data
-    if manifest.pack is not None and (size := open_pack(manifest.pack).size) < data.stored_size:
-        raise UserError(
-            f"{manifest.pack} holds images of {size} px, the run learned from {data.stored_size} px.",
-            try_this=f"oltr data pack SOURCE --size {data.stored_size}",
-        )
-    if manifest.pack is not None and data.resize != "stretch":
-        console.warn("the images of a pack are stretched; the run learned from the middle of each picture")
+    if manifest.pack is not None:
+        check_pack(open_pack(manifest.pack), data)
     with console.progress("reading images") as progress:
         return open_images(manifest, splits, data.frame, data.image_size, run.device, progress)
+
+
+def check_pack(pack: Pack, data: DataConfig) -> None:
+    """Refuse a pack of smaller pictures than the run learned from, and warn of others."""
+    if pack.size < data.stored_size:
+        raise UserError(
+            f"{pack.path} holds images of {pack.size} px, the run learned from {data.stored_size} px.",
+            try_this=f"oltr data pack SOURCE --size {data.stored_size}",
+        )
+    warn_of_frame(pack, data, "the run learned from images")
+
+
+def warn_of_frame(pack: Pack, data: DataConfig, who: str) -> None:
+    """Say where the pictures of a pack became squares in another way."""
+    if pack.frame.resize != data.resize:
+        console.warn(
+            f"the images of {pack.path.name} are {SHAPES[pack.frame.resize]}; {who} {SHAPES[data.resize]} "
+            f"(oltr data pack SOURCE --size {data.stored_size} --resize {data.resize})"
+        )
 
 
 def check_tests(manifest: Manifest) -> None:

@@ -18,7 +18,7 @@ from oltr.nn.network import Network
 from oltr.runs.class_changes import ClassChanges, extended, fold
 from oltr.runs.history import History
 from oltr.runs.load_network import load_network
-from oltr.runs.model_version import model_version
+from oltr.runs.model_version import model_version, weights_version
 from oltr.runs.split_outputs import RESUME
 from oltr.training.run_folder import RunFolder
 
@@ -109,6 +109,11 @@ class RunModel:
             self.changes.memory(self.trained_network.head, counts) if self.folder.model.is_file() else None
         )
         return self.changes.rows(self.centre(), memory)
+
+    @cached_property
+    def weights_version(self) -> str:
+        """Its weights as they were trained, in a few letters."""
+        return weights_version(self)
 
     @cached_property
     def model_version(self) -> str:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
-from oltr.config import DataConfig, RunConfig
+from oltr.config import RunConfig
 from oltr.console import console, process_rank
+from oltr.data.image_access import Images
 from oltr.data.manifest import Manifest
 from oltr.data.pack import open_pack
 from oltr.errors import UserError
+from oltr.nn.network import Network
 from oltr.runs.collect import collect_outputs
 from oltr.runs.exemplars import keep_exemplars
 from oltr.runs.outputs import SPLITS
+from oltr.runs.own_data import warn_of_frame
 from oltr.runs.report import Report
 from oltr.runs.rule import check_decision
 from oltr.runs.trained_run import TrainedRun
@@ -26,13 +30,28 @@ def train_run(
 ) -> Report | None:
     """Train, keep outputs and rejection rule, write report.json; None without test images, and on helper
     processes."""
-    folder, config = RunFolder(out), as_packed(config, manifest)
+    wanted, config = config.data, as_packed(config, manifest)
+    folder = RunFolder(out)
     check_decision(config, bool(manifest.sizes()["val"]))
     if options.resume and _is_complete(folder, manifest):
         folder.check_same(config, manifest)
         return None if process_rank() > 0 else Report.load(folder.report)
+    if manifest.pack is not None:
+        warn_of_frame(open_pack(manifest.pack), wanted, f"recipe {config.recipe} wants them")
     network, images = train(config, manifest, out, options, source)
-    device = training_device(options)
+    return measure_run(config, network, images, manifest, out, options)
+
+
+def measure_run(
+    config: RunConfig,
+    network: Network,
+    images: dict[str, Images],
+    manifest: Manifest,
+    out: str | Path,
+    options: TrainOptions,
+) -> Report | None:
+    """What follows training: outputs, exemplars and rejection rule kept, report.json written."""
+    folder, device = RunFolder(out), training_device(options)
     for split in (split for split in SPLITS if split in images and len(images[split])):
         with console.progress(f"evaluating {split}") as progress:
             outputs = collect_outputs(
@@ -46,8 +65,9 @@ def train_run(
             )
         if process_rank() == 0:
             outputs.save(folder.outputs / f"{split}.safetensors")
-    exemplars = folder.exemplars if process_rank() == 0 else None
-    keep_exemplars(network, images["train"], config, device, options.workers, exemplars)
+    if "train" in images:
+        exemplars = folder.exemplars if process_rank() == 0 else None
+        keep_exemplars(network, images["train"], config, device, options.workers, exemplars)
     if process_rank() > 0:
         return None
     run = TrainedRun(out)
@@ -61,19 +81,15 @@ def train_run(
 
 
 def as_packed(config: RunConfig, manifest: Manifest) -> RunConfig:
-    """The run with the shape and size of a pack's images, which are stretched and may be smaller than the
-    recipe's; later images get the same."""
+    """The run with the shape and size of a pack's images, which may be made otherwise and smaller than the
+    recipe wants; later images get the same."""
     if manifest.pack is None:
         return config
-    size, data = open_pack(manifest.pack).size, _packed_view(config.data)
-    if data.image_size <= size < data.stored_size:
-        data = dataclasses.replace(data, stored_size=size)
-    return dataclasses.replace(config, data=data)
-
-
-def _packed_view(data: DataConfig) -> DataConfig:
-    """How the images of a pack were made."""
-    return dataclasses.replace(data, resize="stretch", interpolation="bilinear")
+    data, frame = config.data, open_pack(manifest.pack).frame
+    changes: dict[str, Any] = {"resize": frame.resize, "interpolation": frame.interpolation}
+    if data.image_size <= frame.size < data.stored_size:
+        changes["stored_size"] = frame.size
+    return dataclasses.replace(config, data=dataclasses.replace(data, **changes))
 
 
 def _is_complete(folder: RunFolder, manifest: Manifest) -> bool:

@@ -1,8 +1,8 @@
 """Samplers for long-tailed training sets: shuffled, class-aware and balanced.
 
-Each is a `torch.utils.data.Sampler` for any DataLoader, around a pure function (labels, length, random
-generator) → image numbers. The order depends on (seed, epoch) alone and is the same in every process of a
-distributed run, of which each then takes its part of every batch.
+Each is a `torch.utils.data.Sampler` for any DataLoader, around a pure function (labels, length, key) →
+image numbers. The order depends on the key alone, such as (seed, epoch), and is the same in every process of
+a distributed run, of which each then takes its part of every batch.
 """
 
 from oltr.samplers.balanced_sampler import BalancedSampler, balanced

@@ -11,7 +11,7 @@ from torch.utils.data import Sampler
 
 from oltr.registry import Registry
 
-# (labels, length, random generator, images_per_class) -> image numbers
+# (labels, length, key, images_per_class) -> image numbers; the last number of the key is the epoch
 SAMPLERS: Registry[Callable[..., np.ndarray]] = Registry("sampler")
 
 
@@ -40,10 +40,10 @@ class EpochSampler(Sampler[int]):
         return self.length
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self.order(generator(self.seed, self.epoch)).tolist())
+        return iter(self.order((self.seed, self.epoch)).tolist())
 
-    def order(self, rng: np.random.Generator) -> np.ndarray:
-        """`length` image numbers, drawn from `rng`."""
+    def order(self, key: Sequence[int]) -> np.ndarray:
+        """`length` image numbers, drawn by `key`, whose last number is the epoch."""
         raise NotImplementedError
 
 

@@ -83,5 +83,5 @@ def save_set(full: Manifest, drawn: Manifest, folder: Path) -> str:
     else:
         pack = open_pack(full.pack)
         rows = pd.Index(full.table["path"]).get_indexer(pd.Index(drawn.table["path"]))
-        write_pack_from(drawn, (pack.images[row] for row in rows), pack.size, path)
+        write_pack_from(drawn, (pack.images[row] for row in rows), pack.frame, path)
     return str(path)

@@ -24,7 +24,7 @@ from oltr.data.sources import names_object
 from oltr.errors import UserError
 from oltr.files import atomic_write, check_writable
 from oltr.metrics.shots import shot_groups
-from oltr.old_names import current_values, current_weights
+from oltr.old_names import current_weights, run_values
 
 _RUN_KEYS = ("config", "data", "finished", "train_seconds")
 _PACKAGES = ("torch", "torchvision", "timm", "lightning", "numpy")
@@ -147,7 +147,7 @@ class RunFolder:
             raise UserError(
                 f"{file} is not whole.", f"It must hold {', '.join(_RUN_KEYS)}.", "train the run again"
             )
-        return values | {"config": current_values(values["config"])}
+        return values | {"config": run_values(values["config"])}
 
     def config(self) -> RunConfig:
         """The run's configuration."""

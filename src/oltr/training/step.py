@@ -21,7 +21,7 @@ WORTH_COMPILING = 96  # pixels
 
 
 class BatchLoss(nn.Module):
-    """Stored pixels (uint8 B×3×S×S), draws (B×16), labels (B) → loss, Output: all that has a gradient.
+    """Stored pixels (uint8 B×3×S×S), draws (B×34), labels (B) → loss, Output: all that has a gradient.
 
     Loss and network are one module, as DDP must see every parameter that learns, those of the loss too.
     """

@@ -66,6 +66,7 @@ class Curated:
     remarks: tuple[str, ...] = ()  # on the comparison with the published facts
     pictures: Mapping[str, np.ndarray] = field(default_factory=dict)  # path in the out folder -> H × W × 3
     pack_size: int = 256  # pixels a side of a pack, unless asked otherwise
+    pack_resize: str = "stretch"  # how its pictures become squares
 
 
 CURATORS: Registry[Callable[[CurateOptions], Curated]] = Registry("benchmark")

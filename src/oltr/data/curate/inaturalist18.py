@@ -52,6 +52,7 @@ def curate_inaturalist18(options: CurateOptions) -> Curated:
         published=INATURALIST18.facts,
         remarks=INATURALIST18.remarks,
         pack_size=options.size or 256,
+        pack_resize="short-side",
     )
 
 

@@ -72,6 +72,7 @@ def curate_tree(
         published=tree.published.facts,
         remarks=remarks,
         pack_size=options.size or 256,
+        pack_resize="short-side",
     )
 
 

@@ -38,6 +38,7 @@ def curate_lists(
         published=published.facts,
         remarks=published.remarks,
         pack_size=options.size or 256,
+        pack_resize="short-side",
     )
 
 

@@ -49,6 +49,7 @@ def curate_sun_lt(options: CurateOptions) -> Curated:
         seed=None if "val" in lists else options.seed,
         published=SUN_LT.facts,
         pack_size=options.size or 256,
+        pack_resize="short-side",
     )
 
 

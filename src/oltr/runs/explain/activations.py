@@ -18,7 +18,7 @@ class Activations:
 
     peaks: Tensor  # D×k float32, the neuron's highest value at one position of the map, else v_direct's entry
     peak_images: Tensor  # D×k int64
-    peak_cells: Tensor | None  # D×k int64, row · W + column; None: a layer mixes the positions, or no map
+    peak_cells: Tensor | None  # D×k int64, row · W + column; None: there is no map
     most: Tensor  # D×n int64, by the neuron's entry in v_direct
     least: Tensor  # D×n int64
     map_size: tuple[int, int]  # H, W
@@ -43,10 +43,12 @@ def activations(
         for views in batches:
             direct, f = network.embed(views).float(), maps.pop().float()  # B×D, B×C×H×W
             size = (f.shape[2], f.shape[3])
-            located = network.direct_feature.fc is None and min(size) > 1
+            located = min(size) > 1
             numbers = torch.arange(images, images + len(direct), device=direct.device).expand(direct.T.shape)
             if located:
-                height, cells = f.flatten(2).max(dim=2)
+                with torch.autocast(f.device.type, enabled=False):
+                    values = network.direct_feature.by_position(f)  # B×D×H×W
+                height, cells = values.flatten(2).max(dim=2)
                 peaks.add(height.T, numbers, cells.T)
             else:
                 peaks.add(direct.T, numbers)

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from oltr.console import console
 from oltr.data.pack import Pack, open_pack
-from oltr.errors import UserError
 from oltr.runs.given_images import GivenImages
 from oltr.runs.named_images import NamedImages
 from oltr.runs.outputs import Outputs
+from oltr.runs.own_data import check_pack
 from oltr.runs.predict import NOT_FINITE, Asked, answers, outputs_of, rows_of
 from oltr.runs.predictions.bursts import Bursts, mean_outputs, whole_bursts
 from oltr.runs.read_ahead import Chunks, Decoded, Readable, chunks_of, read_ahead
@@ -77,13 +76,7 @@ def readable(run: TrainedRun, images: NamedImages) -> Readable:
     if images.pack is None or images.rows is None:
         return GivenImages([Path(path) for path in images.paths], data.frame)
     pack = open_pack(images.pack)
-    if pack.size < data.stored_size:
-        raise UserError(
-            f"{images.pack} holds images of {pack.size} px, the run learned from {data.stored_size} px.",
-            try_this=f"oltr data pack SOURCE --size {data.stored_size}",
-        )
-    if data.resize != "stretch":
-        console.warn("the images of a pack are stretched; the run learned from the middle of each picture")
+    check_pack(pack, data)
     return PackImages(pack, images.paths, images.rows)
 
 

@@ -93,8 +93,8 @@ def rescore(run: TrainedRun, file: Path, only: str | None = None, again: bool = 
                 earlier = rows_before[row["path"]]
                 if row["error"] == NO_FILE:
                     gone.append(earlier["path"])
-                elif _answer(earlier) != _answer(row):
-                    changed.append(_change(earlier, row))
+                elif answer_of(earlier) != answer_of(row):
+                    changed.append(change_of(earlier, row))
             done += len(rows)
             progress(done, len(some))
     return Rescored(len(table), int((~old).sum()), changed, gone)
@@ -126,17 +126,19 @@ def _read(run: TrainedRun, file: Path) -> tuple[pd.DataFrame, NamedImages]:
     return table, images
 
 
-def _answer(row: dict[str, Any]) -> str:
+def answer_of(row: dict[str, Any]) -> str:
+    """A class, "unknown" or "failed"."""
     if row["error"]:
         return FAILED
     return UNKNOWN if str(row["unknown"]) == "True" else str(row["label"])
 
 
-def _change(earlier: dict[str, Any], row: dict[str, Any]) -> Change:
+def change_of(earlier: dict[str, Any], row: dict[str, Any]) -> Change:
+    """The rows of one image before and after."""
     return Change(
         earlier["path"],
-        _answer(earlier),
-        _answer(row),
+        answer_of(earlier),
+        answer_of(row),
         str(earlier["label"]),
         str(row.get("label", "")),
         float(earlier["probability"]) if str(earlier["probability"]) else None,

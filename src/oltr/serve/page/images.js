@@ -1,0 +1,94 @@
+// The tab of all images, newest first.
+import { get } from "./api.js";
+import { answerOf, sureness } from "./detail.js";
+import { $, bar, h, images as counted, isPhone, number, percent } from "./dom.js";
+import { Pages } from "./pages.js";
+import { picture, thumbnail } from "./pictures.js";
+import { state } from "./state.js";
+import { look } from "./strip.js";
+import { Grid } from "./virtual.js";
+
+const NONE_YET = "No images yet. Each one that you add gets an answer at once "
+  + "and is kept with the run until somebody deletes it.";
+let grid = null;
+let pages = null;
+let filter = { status: "", class: "" };
+
+const layout = (width) => {
+  const gap = isPhone() ? 10 : 16;
+  const columns = Math.max(2, Math.floor((width + gap) / (isPhone() ? 150 : 190)));
+  return { columns, gap, height: Math.round((width - gap * (columns - 1)) / columns) + 54 };
+};
+
+function build(image) {
+  return h("button", { type: "button", class: "card image", dataset: { id: image.id } },
+    picture(thumbnail(image.id), "", { width: 190, height: 190 }),
+    h("span", { class: "answer" }), h("span", { class: "sure" }));
+}
+
+function fill(node, image, index) {
+  const answer = answerOf(image);
+  const [, label, sure] = node.children;
+  label.textContent = answer;
+  label.className = `answer ${image.status}`;
+  const share = image.status === "named" ? 1 : sureness(image);
+  sure.replaceChildren(image.status === "named" ? "named by a person" : image.unknown ? "" : bar(share));
+  node.title = `${image.name}\n${percent(sureness(image))}`;
+  node.dataset.status = image.status;
+  const sureAs = image.unknown || image.named ? "" : `, ${percent(share)}`;
+  node.setAttribute("aria-label", `${image.name}: ${answer}${sureAs}`);
+  node.onclick = () => look(pages, index);
+}
+
+/** A class asked for shows what is recognised as it and what people named so. */
+const load = (offset, limit) => get("images", {
+  status: filter.status, offset, limit,
+  [filter.status === "named" ? "named" : "label"]: filter.class,
+});
+
+function arrived() {
+  grid.show(pages);
+  document.dispatchEvent(new Event("listed"));
+  const { length } = pages;
+  const any = filter.status || filter.class;
+  $("filter-count").textContent = any && state ? `${number(length)} of ${counted(state.images.total)}` : counted(length);
+  $("images-empty").hidden = length > 0;
+  $("images-empty").textContent = any ? "No image fits this." : NONE_YET;
+  $("filter-clear").hidden = !any;
+  $("drop").classList.toggle("small", (state?.images.total ?? 0) > 0);
+}
+
+function filtered(now) {
+  filter = now;
+  $("filter-status").value = now.status;
+  if ($("filter-class").value !== now.class) $("filter-class").value = now.class;
+  pages = new Pages(load, arrived);
+  pages.refresh().then(arrived);
+}
+
+export const imagesTab = {
+  start() {
+    grid = new Grid($("image-grid"), { layout, build, fill, key: ({ id }) => id, roving: true });
+    pages = new Pages(load, arrived);
+    const form = $("image-filter");
+    const go = () => {
+      const asked = { status: $("filter-status").value, class: $("filter-class").value.trim() };
+      const query = new URLSearchParams(Object.entries(asked).filter(([, value]) => value));
+      location.hash = query.size ? `#images?${query}` : "#images";
+    };
+    form.addEventListener("submit", (event) => { event.preventDefault(); go(); });
+    form.addEventListener("reset", () => setTimeout(go));
+    form.addEventListener("change", go);
+  },
+  show(rest, query) {
+    const now = { status: query.get("status") ?? "", class: query.get("class") ?? "" };
+    if (now.status !== filter.status || now.class !== filter.class) filtered(now);
+    else grid.draw();
+  },
+  refresh: () => pages.refresh().then(arrived),
+  keys: {
+    "/": () => $("filter-class").focus(),
+    j: () => grid.focus(grid.box.contains(document.activeElement) ? grid.current + 1 : 0),
+    k: () => grid.focus(grid.current - 1),
+  },
+};

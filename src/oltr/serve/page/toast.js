@@ -1,0 +1,39 @@
+// Quiet notes at the edge of the page, read out by screen readers.
+import { $, h, button } from "./dom.js";
+
+const STAYS = 7000;
+
+/** Shows a note for some seconds, longer while pointed at; `offer` is one thing to do about it: [label, action]. */
+export function toast(text, offer = null) {
+  const box = $("toasts");
+  const note = h("div", { class: "toast" }, h("span", {}, text));
+  let timer = 0;
+  const leave = () => {
+    note.remove();
+    if (!box.childElementCount && box.matches(":popover-open")) box.hidePopover();
+  };
+  const start = () => { timer = setTimeout(leave, STAYS); };
+  if (offer) note.append(button(offer[0], () => { leave(); offer[1](); }));
+  note.append(button("×", leave, { class: "quiet", "aria-label": "Close this note" }));
+  note.addEventListener("pointerenter", () => clearTimeout(timer));
+  note.addEventListener("pointerleave", start);
+  note.addEventListener("focusin", () => clearTimeout(timer));
+  note.addEventListener("focusout", start);
+  while (box.childElementCount > 2) box.firstElementChild.remove();
+  box.append(note);
+  // Shown again, it lies above a dialog that was opened since.
+  if (box.showPopover) {
+    box.popover = "manual";
+    if (box.matches(":popover-open")) box.hidePopover();
+    box.showPopover();
+  }
+  start();
+}
+
+/** Says something that the page shows elsewhere to screen readers only. */
+export const announce = (text) => { $("live").textContent = text; };
+
+/** What went wrong, in the words of the service. */
+export function problem(error) {
+  if (error.name !== "AbortError") toast([error.message, error.why, error.hint].filter(Boolean).join(" "));
+}

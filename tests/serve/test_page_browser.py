@@ -1,0 +1,272 @@
+"""The page in a browser: images sent, unknown ones named and from then on recognised, undone, still there."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.browser import chromium, needs_browser
+from tests.helpers.colours import UNKNOWN
+from tests.helpers.serving import png
+
+pytestmark = needs_browser
+TOKEN = "a-token-that-is-long-enough"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as running:
+        yield running
+
+
+@pytest.fixture
+def visit(browser):
+    """Opens the page as a person of its own; at the end nothing may have been asked of another host, nor any
+    error told."""
+    said, asked, people = [], [], []
+
+    def opened(address: str, width: int = 1280, by: str = "", **options):
+        person = browser.new_context(viewport={"width": width, "height": 850}, **options)
+        person.set_default_timeout(20_000)
+        page = person.new_page()
+        page.on("console", lambda message: said.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(address)
+        if by:
+            page.fill("#by", by)
+        people.append(person)
+        return page
+
+    yield opened
+    for person in people:
+        person.close()
+    # A refused request is told on the console by the browser itself.
+    assert [line for line in said if "409" not in line and "401" not in line] == []
+    assert [url for url in asked if not re.match(r"(http://127\.0\.0\.1:\d+/|blob:|data:)", url)] == []
+
+
+def send(page, files: list[Path], images: int) -> None:
+    """Choose files as a person does, and wait until they are among the images."""
+    page.click("#tab-images")
+    page.set_input_files("#files", files)
+    page.wait_for_function("n => document.querySelector('#count-images').textContent == n", arg=str(images))
+
+
+def to_unknowns(page):
+    """The groups of unknown images; all of them in one selection."""
+    page.click("#tab-unknowns")
+    page.locator(".cluster").first.wait_for()
+    return page.locator(".cluster")
+
+
+def select_all(page) -> None:
+    page.wait_for_function("() => document.querySelector('#waiting').hidden")  # all are in groups
+    for check in page.locator(".cluster input[type=checkbox]").all():
+        check.check()
+
+
+def name(page, word: str) -> None:
+    page.fill("#name-input", word)
+    page.click("#name-submit")
+
+
+def answers(page) -> list[str]:
+    page.click("#tab-images")
+    page.locator(".card.image").first.wait_for()
+    return page.locator(".card.image .answer").all_text_contents()
+
+
+def count(page, tab: str, value: int) -> None:
+    """Wait until a tab has that number beside its name; nothing is 0."""
+    text = f"n => document.querySelector('#count-{tab}').textContent == n"
+    page.wait_for_function(text, arg=str(value or ""))
+
+
+def test_the_whole_walk(visit, serve, plain_run, strangers, tmp_path):
+    run = shutil.copytree(plain_run, tmp_path / "run")
+    with serve(run) as server:
+        page = visit(server.address, by="Ada")
+        send(page, strangers["cyan"][:8], 8)
+        count(page, "unknowns", 8)
+        to_unknowns(page)
+        select_all(page)
+        page.click("#selection-name")
+        assert page.locator("#name-submit").text_content() == "Name"
+        name(page, "cyan")
+        # What changed is shown, before and after.
+        page.locator("#changed").wait_for()
+        change = page.locator(".change[data-before=unknown][data-after=cyan]")
+        assert change.locator(".tag").text_content() == "8"
+        count(page, "unknowns", 0)
+        # One click back, and forth again.
+        page.click("#changed-undo")
+        count(page, "unknowns", 8)
+        to_unknowns(page)
+        select_all(page)
+        page.click("#selection-name")
+        name(page, "cyan")
+        count(page, "unknowns", 0)
+        # The next images are recognised.
+        later = tmp_path / "later.png"
+        later.write_bytes(png(UNKNOWN["cyan"], seed=1))
+        send(page, [later, *strangers["cyan"][8:]], 11)
+        assert answers(page)[:3] == ["cyan"] * 3
+        page.click("#tab-classes")
+        page.locator('.card.class[data-class="cyan"]').wait_for()
+        page.close()
+        server.kill()
+    with serve(run) as server:
+        page = visit(server.address)
+        count(page, "images", 11)
+        count(page, "unknowns", 0)
+        count(page, "classes", 7)
+        page.click("#tab-history")
+        page.locator(".card.action").first.wait_for()
+        deeds = page.locator(".card.action .deed span").all_text_contents()
+        assert len(deeds) == 3 and deeds[0] == "Ada named 8 images “cyan”"
+        assert page.locator(".card.action.undone").count() == 1
+        page.locator(".card.action .undo").first.click()
+        count(page, "unknowns", 11)
+
+
+def test_two_people_at_once(visit, serve, plain_run, strangers, tmp_path):
+    with serve(shutil.copytree(plain_run, tmp_path / "run")) as server:
+        ada = visit(server.address, by="Ada")
+        send(ada, strangers["cyan"], 10)
+        ben = visit(server.address, by="Ben")
+        for person in (ada, ben):
+            to_unknowns(person)
+            select_all(person)
+            person.click("#selection-name")
+        name(ada, "cyan")
+        ada.locator("#changed").wait_for()
+        name(ben, "turquoise")
+        # Ben is told who was quicker, and nothing was changed.
+        ben.locator("#name-trouble .conflicts").wait_for()
+        assert "Ada named “cyan”" in ben.locator("#name-trouble").text_content()
+        ben.get_by_role("button", name="Leave it").click()
+        count(ben, "unknowns", 0)
+        # Both see both.
+        ben.click("#tab-history")
+        ben.locator(".card.action").first.wait_for()
+        assert ben.locator(".card.action .deed span").all_text_contents() == ["Ada named 10 images “cyan”"]
+        ben.locator(".card.action .undo").click()
+        count(ada, "unknowns", 10)
+        ada.click("#tab-history")
+        ada.locator(".card.action.undone").wait_for()
+        assert ada.locator(".card.action").count() == 2
+
+
+def test_a_class_that_somebody_made_meanwhile(visit, serve, plain_run, strangers, tmp_path):
+    with serve(shutil.copytree(plain_run, tmp_path / "run")) as server:
+        ada, ben = visit(server.address, by="Ada"), visit(server.address, by="Ben")
+        send(ada, strangers["cyan"], 10)
+        to_unknowns(ben)
+        select_all(ben)
+        seen = ben.evaluate("fetch('state').then(answer => answer.json())")
+        ben.route("**/state", lambda route: route.fulfill(json=seen))  # Ben's page is behind
+        to_unknowns(ada).first.locator(".name").click()
+        name(ada, "cyan")
+        ada.locator("#changed").wait_for()
+        ben.locator(".cluster input[type=checkbox]").first.uncheck()  # the images that Ada has named
+        ben.click("#selection-name")
+        name(ben, "Cyan")
+        assert "Ada" in ben.locator("#name-trouble .buttons").locator("xpath=..").text_content()
+        ben.locator("#name-trouble .main").click()
+        ben.locator("#changed").wait_for()
+        ben.unroute("**/state")
+        count(ada, "history", 2)
+        count(ada, "classes", 7)
+
+
+def test_the_keyboard_alone(visit, serve, plain_run, strangers, tmp_path):
+    with serve(shutil.copytree(plain_run, tmp_path / "run")) as server:
+        page = visit(server.address)
+        send(page, strangers["cyan"], 10)
+        page.locator("body").press("2")
+        page.locator(".cluster").first.wait_for()
+        page.wait_for_function("() => document.querySelector('#waiting').hidden")
+        page.keyboard.press("j")
+        page.keyboard.press("n")
+        page.locator("#name-input").wait_for()
+        page.keyboard.type("cyan")
+        page.keyboard.press("Enter")
+        page.locator("#changed").wait_for()
+        count(page, "history", 1)
+        page.keyboard.press("u")
+        count(page, "unknowns", 10)
+        page.keyboard.press("Escape")
+        page.keyboard.press("1")
+        page.locator(".card.image").first.wait_for()
+        page.locator(".card.image").first.focus()
+        page.keyboard.press("Enter")
+        page.locator("dialog[open] img").first.wait_for()
+        page.keyboard.press("Escape")
+        page.locator("dialog[open]").wait_for(state="detached")
+
+
+@pytest.mark.parametrize("width", [360, 390, 1280])
+def test_every_tab_fits_its_screen(visit, serve, plain_run, strangers, tmp_path, width):
+    with serve(shutil.copytree(plain_run, tmp_path / "run")) as server:
+        page = visit(server.address, width=width)
+        send(page, strangers["cyan"], 10)
+        for tab in ("images", "unknowns", "classes", "history"):
+            page.click(f"#tab-{tab}")
+            page.locator(f"#panel-{tab}").wait_for()
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, tab
+
+
+def test_the_page_asks_for_the_token(visit, serve, plain_run, tmp_path):
+    with serve(shutil.copytree(plain_run, tmp_path / "run"), "--token", TOKEN) as server:
+        page = visit(server.address)
+        page.fill("input", "something else that is wrong")
+        page.keyboard.press("Enter")
+        page.get_by_role("alert").filter(has_text=re.compile(".")).wait_for()
+        page.fill("input", TOKEN)
+        page.keyboard.press("Enter")
+        page.locator("#count-classes").wait_for()
+        count(page, "classes", 6)
+
+
+def test_files_that_are_no_images_are_told(visit, serve, plain_run, strangers, tmp_path):
+    text = tmp_path / "notes.jpg"
+    text.write_text("not an image")
+    with serve(shutil.copytree(plain_run, tmp_path / "run")) as server:
+        page = visit(server.address)
+        send(page, [text, strangers["pink"][0]], 1)
+        failed = page.locator("#upload-failed")
+        failed.wait_for()
+        assert "notes.jpg" in failed.text_content() and "not an image" in failed.text_content()
+
+
+def test_a_group_that_is_open_stays_when_all_are_grouped_anew(visit, serve, plain_run, strangers, tmp_path):
+    def ask(call: str, body: dict) -> None:
+        """Do something behind the page's back, and wait until it has read the groups again."""
+        with page.expect_response(lambda r: r.url.endswith("/clusters") and r.request.method == "GET"):
+            page.evaluate(ASK, [call, body])
+
+    with serve(shutil.copytree(plain_run, tmp_path / "run")) as server:
+        page = visit(server.address)
+        send(page, strangers["cyan"], 10)
+        to_unknowns(page)
+        page.wait_for_function("() => document.querySelector('#waiting').hidden")
+        page.locator('.cluster[data-cluster="1"] .open').click()
+        page.locator(".pick").first.wait_for()
+        looked_at = page.locator(".pick").evaluate_all(IDS)
+        assert 1 < len(looked_at) < 10
+        ask("reject", {"images": looked_at[1:]})
+        ask("clusters", {})  # another group is the largest then, and has this number
+        page.wait_for_function("async () => !(await (await fetch('state')).json()).clusters.busy")
+        others = page.evaluate("fetch('unknowns').then(r => r.json()).then(r => r.images.map(i => i.id))")
+        ask("reject", {"images": [number for number in others if number not in looked_at][:1]})
+        ask("clusters", {})  # by now the page has shown what it read before
+        assert page.locator(".pick").evaluate_all(IDS) == looked_at[:1]
+
+
+IDS = "picks => picks.map(pick => pick.dataset.id)"
+ASK = """([call, body]) => fetch(call, {method: 'POST', body: JSON.stringify(body),
+    headers: {'content-type': 'application/json'}}).then(answer => answer.json())"""
