@@ -1,9 +1,9 @@
 """ODIN's temperature and noise on all images of a run, and what tuning them on a few images gives.
 
-    python benchmarks/odin.py runs/open-detection/plain-0 --source c100-tiny.pack --out benchmarks/results/odin.json
+    python benchmarks/odin.py runs/open-detection/plain-0 --out benchmarks/results/odin.json
 
-The grid is that of `tune: open`. Tuning is repeated on random draws of test and open images: in each the setting
-of least detection error is chosen on the drawn images and measured on the others, beside the fixed setting.
+The grid is that of `tune: open`. Tuning is repeated on random draws of test and open images: in each the
+setting of least detection error is chosen on the drawn images and measured on the others, as is the fixed.
 The fixed setting is also measured in float32, where the run's precision is another.
 """
 
@@ -44,16 +44,21 @@ def main() -> None:
     run = TrainedRun(asked.run)
     if asked.source:
         run.manifest = read_source(asked.source)
-    grid = {score: sides(run, score) for score in settings()}
-    rows = [{"kind": "setting", **named(score), **numbers(found)} for score, found in grid.items()]
-    exact = sides(run, FIXED, precision="float32")
-    rows.append({"kind": "float32", **named(FIXED), **numbers(exact)})
-    for images in asked.tuned_on:
-        rows.append({"kind": "tuning", **tuning(grid, images)})
     facts = {"run": run.config.method, "backbone": run.config.backbone, "accuracy": run.accuracy}
-    record(asked.out, rows, run.device, **facts)
-    for row in rows:
+    rows: list[dict[str, Any]] = []
+
+    def keep(row: dict[str, Any]) -> None:
+        rows.append(row)
+        record(asked.out, rows, run.device, **facts)
         print({key: round(value, 4) if isinstance(value, float) else value for key, value in row.items()})
+
+    grid: dict[Odin, Sides] = {}
+    for score in settings():
+        grid[score] = sides(run, score)
+        keep({"kind": "setting", **named(score), **numbers(grid[score])})
+    for images in asked.tuned_on:
+        keep({"kind": "tuning", **tuning(grid, images)})
+    keep({"kind": "float32", **named(FIXED), **numbers(sides(run, FIXED, precision="float32"))})
 
 
 def settings() -> list[Odin]:
@@ -67,11 +72,9 @@ def sides(run: TrainedRun, score: Odin, precision: str | None = None) -> Sides:
     if precision is not None:
         run.config = dataclasses.replace(run.config, precision=precision)
     opened = open_for(run, run.manifest, ("test", "open"))
-    found = [
-        score(*compute_outputs(run, opened[split], score, f"{split}, T = {score.temperature:g}, ε = {score.noise:g}").inputs)
-        for split in ("test", "open")
-    ]
-    return found[0].cpu(), found[1].cpu()
+    what = f"T = {score.temperature:g}, ε = {score.noise:g}"
+    known, unseen = (compute_outputs(run, opened[split], score, what) for split in ("test", "open"))
+    return score(*known.inputs).cpu(), score(*unseen.inputs).cpu()
 
 
 def named(score: Odin) -> dict[str, float]:

@@ -27,7 +27,7 @@ from tests.helpers.pictures import class_folders
 from tests.helpers.tiny import tiny_config, tiny_pack
 
 CPU = torch.device("cpu")
-FITTED = ["knn", "mahalanobis", "openmax", "vim"]
+FITTED = ["knn", "mahalanobis", "openmax", "openmax-textbook", "vim"]
 
 
 def train(out: Path, source: str | Path, config: RunConfig | None = None, root=None) -> TrainedRun:

@@ -78,7 +78,11 @@ def test_a_wrong_file_is_one_message(tmp_path, old, new, message):
         ("unknown_rate: 0.1", "unknown_rate: 5", "between 0 and 1"),
         ("unknown_rate: 0.1", "unknown_rate: 0.1, tune: open", "only odin can be tuned"),
         ("unknown_rate: 0.1", "unknown_rate: 0.1, noise: 0.002", "a noise is odin's"),
-        ("reachability, unknown_rate: 0.1", "odin, threshold: 0, tune: open, noise: 0.002", "a noise is odin's"),
+        (
+            "reachability, unknown_rate: 0.1",
+            "odin, threshold: 0, tune: open, noise: 0.1",
+            "a noise is odin's",
+        ),
         ("label: no memory", "expect: oltrs", "no published row"),
         ("settings.memory", "settings.memry", "did you mean memory"),
         ("settings.memory=false", "seed=5", "--seeds N"),

@@ -113,7 +113,11 @@ def test_the_difference_is_to_groups_as_the_published_row_counts_them():
         closed = {"many": 0.6, "medium": None, "few": few}
         return {"rule": "released", "shots": shots, "closed": closed}
 
-    published = {"closed": {"many": 0.65, "few": 0.2, "overall": 0.5}, "shots": "released", "source": "Somebody"}
+    published = {
+        "closed": {"many": 0.65, "few": 0.2, "overall": 0.5},
+        "shots": "released",
+        "source": "Somebody",
+    }
     row = SeedRow("oltr", "oltr", (), (0, 1), published)
     row.reports = {seed: sample_report(regrouped=counted(few)) for seed, few in ((0, 0.25), (1, 0.35))}
     assert row.mean("closed.few") == pytest.approx(0.3) == row.compared("closed.few")

@@ -19,10 +19,11 @@ TOP, TAIL = 10, 20  # α and η: likeliest classes that give way, distances of a
 class TextbookOpenMax(OpenMax):
     """The probability of "unknown" in a softmax over K + 1 logits, W_k of class k's own images alone.
 
-    v'_k = v_k − m_k and v'_unknown = Σ m_k with m_k = (α − i)/α · W_k(‖v − μ_k‖) · v_k for the α = 10 likeliest
-    classes, i = 0 the first; W_k is fitted to the 20 largest distances of class k's correct training images to
-    their mean, or to all where there are fewer. Of a single image the tail is a step at its distance, 0:
-    whatever is elsewhere is unknown; a class without a correct image has no mean and gives nothing.
+    v'_k = v_k − m_k and v'_unknown = Σ m_k with m_k = (α − i)/α · W_k(‖v − μ_k‖) · v_k for the α = 10
+    likeliest classes, i = 0 the first; W_k is fitted to the 20 largest distances of class k's correct
+    training images to their mean, or to all where there are fewer. Of a single image the tail is a step at
+    its distance, 0: whatever is elsewhere is unknown. A class without a correct image has no mean and gives
+    nothing.
     """
 
     name = "openmax-textbook"
@@ -31,8 +32,8 @@ class TextbookOpenMax(OpenMax):
         summary="The same with a tail of each class's own images and ten classes that give way, as published",
         paper="Bendale and Boult, Towards Open Set Deep Networks, CVPR 2016",
         year=2016,
-        changes="Euclidean distances, as its algorithm prints (its experiments add cosines); the predicted class "
-        "stays the arg max of the logits",
+        changes="Euclidean distances, as its algorithm prints (its experiments add cosines); the predicted "
+        "class stays the arg max of the logits",
     )
 
     def learn(self, features: Tensor, logits: Tensor, labels: Tensor) -> Tails:

@@ -43,7 +43,8 @@ def evaluate(
     `scored` has the rule's score of these images; without it the score is computed from `outputs`, which
     suits scores that are neither fitted nor read other views. `temperature` divides logits for calibrated
     probabilities. `expect` is a published row in the report's own shape: {"closed": {..}, "open": {..},
-    "source": "..", "shots": ".."}, fractions; under a rule of its own for shot groups ours are counted so, too.
+    "source": "..", "shots": ".."}, fractions; where it counts shot groups by another rule, ours are
+    counted so as well.
     """
     _check(outputs, class_names, train_counts)
     test = outputs["test"]
@@ -74,7 +75,7 @@ def evaluate(
         calibration=_calibration(test, temperature),
         train_seconds=train_seconds,
         expect=dict(expect or {}),
-        regrouped=_regrouped(accuracy, open_accuracy, train_counts, shots, (expect or {}).get("shots", shots)),
+        regrouped=_regrouped(accuracy, open_accuracy, train_counts, shots, dict(expect or {})),
         note=note,
     )
 
@@ -84,9 +85,10 @@ def _regrouped(
     opened: torch.Tensor | None,
     counts: Sequence[int] | np.ndarray,
     own: str,
-    theirs: str,
+    published: Mapping[str, Any],
 ) -> Regrouped | None:
-    """Means of per-class accuracies over groups counted by another rule; None if no class changes its group."""
+    """Means over groups as the published row counts them; None if that changes the group of no class."""
+    theirs = published.get("shots", own)
     groups = shot_groups(counts, theirs)
     if (groups == shot_groups(counts, own)).all():
         return None

@@ -38,7 +38,8 @@ def check_rows(suite: Suite, runs: Sequence[Run], own_recipe: bool = True) -> No
             raise UserError(f"{where}: only odin can be tuned.")
         if row.noise is not None and (row.tune or score.name != Odin.name):
             raise UserError(f"{where}: a noise is odin's, where it is not tuned.")
-        if suite.sweep and (row.tune or row.noise is not None or (suite.sweep == "threshold" and score.name != "softmax")):
+        changed = row.tune or row.noise is not None
+        if suite.sweep and (changed or (suite.sweep == "threshold" and score.name != "softmax")):
             raise UserError(
                 f"{where}: sweep: {suite.sweep} cannot take its score.",
                 "Thresholds are swept over the softmax probability, and no sweep changes a score.",

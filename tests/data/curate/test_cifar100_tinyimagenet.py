@@ -72,8 +72,9 @@ def test_what_is_missing_or_means_nothing_here_is_said(tmp_path, tiny_images):
 @pytest.fixture
 def originals(tmp_path):
     """TinyImageNet's own layout, 64 px; and its pixels."""
-    paths = [write_picture(tmp_path / "tiny-imagenet-200/test/images" / f"test_{n}.png", 64) for n in range(4)]
-    return tmp_path / "tiny-imagenet-200", [read_image(path, 64) for path in paths]
+    folder = tmp_path / "tiny-imagenet-200"
+    paths = [write_picture(folder / "test" / "images" / f"test_{n}.png", 64) for n in range(4)]
+    return folder, [read_image(path, 64) for path in paths]
 
 
 @pytest.mark.parametrize("cifar", [image_folders, official_archive])
@@ -88,8 +89,8 @@ def test_small_copies_of_the_originals_are_made_as_published_sets_were(tmp_path,
     copies = [read_image(path, 32) for path in made.paths("open")]
     for copy, original in zip(copies, pixels, strict=True):
         if way == "crop":
-            places = [(row, column) for row in range(33) for column in range(33)]
-            assert any((original[row : row + 32, column : column + 32] == copy).all() for row, column in places)
+            rows = [original[row : row + 32] for row in range(33)]
+            assert any((part[:, left : left + 32] == copy).all() for part in rows for left in range(33))
             continue
         image, how = from_numpy(original).permute(2, 0, 1)[None].double(), {"size": (32, 32)}
         how |= {"mode": "nearest-exact"} if way == "nearest" else {"mode": "bilinear", "antialias": False}
@@ -109,9 +110,9 @@ def test_crops_depend_on_the_seed(tmp_path, originals):
 
 def test_small_images_have_no_small_copies(tmp_path, tiny_images, originals):
     root, out = image_folders(TOY100, tmp_path / "cifar"), tmp_path / "out"
-    with pytest.raises(UserError, match="(?s)32 × 32 pixels.*originals, 64 × 64.*without --open-images"):
+    with pytest.raises(UserError, match=r"(?s)32 × 32 pixels.*originals, 64 × 64.*without --open-images"):
         curate(NAME, CurateOptions(out, root, open_root=tiny_images, open_images="resized"))
-    with pytest.raises(UserError, match="(?s)no way of --open-images called.*crop"):
+    with pytest.raises(UserError, match=r"(?s)no way of --open-images called.*crop"):
         curate(NAME, CurateOptions(out, root, open_root=originals[0], open_images="crops"))
     with pytest.raises(UserError, match="takes no --open-images"):
         curate("glyphs", CurateOptions(out, open_images="crop"))

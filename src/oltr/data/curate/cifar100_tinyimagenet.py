@@ -29,8 +29,8 @@ def curate_cifar100_tinyimagenet(options: CurateOptions) -> Curated:
     if options.open_root is None:
         raise UserError(
             f"TinyImageNet is needed to make {NAME}.",
-            try_this="--open-root with the folder of its 10,000 test images: of 32 × 32 pixels, or the originals "
-            "and --open-images",
+            try_this="--open-root with the folder of its 10,000 test images, of 32 × 32 pixels; "
+            "or the originals and --open-images",
         )
     files = whole_cifar(CIFAR100, options.root, NAME)
     opened = read_open_folder(options.open_root.expanduser(), set(files.table["label"]))

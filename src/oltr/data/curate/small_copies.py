@@ -33,7 +33,7 @@ def random_crop(picture: np.ndarray, random: np.random.Generator) -> np.ndarray:
     return picture[top : top + SMALL, left : left + SMALL]
 
 
-# name → how, and in words. The published sets are "resize" and "crop"; how the former was resized is not told.
+# name → how, and in words. Published sets are "resize" and "crop"; how the former was resized is not told.
 WAYS: dict[str, tuple[Callable[[np.ndarray, np.random.Generator], np.ndarray], str]] = {
     "resized": (mean_of_four, "resized by bilinear interpolation without antialiasing"),
     "nearest": (every_second, "resized to the nearest pixels"),
