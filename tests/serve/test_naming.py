@@ -252,3 +252,37 @@ def test_what_is_counted(client, ids):
     assert 'oltr_requests_total{method="GET",route="/images/{number}",status="200"} 1.0' in text
     assert 'oltr_answers_total{answer="unknown"} 10.0' in text
     assert ids[0] not in text and "BREW" not in text
+
+
+def test_an_action_that_is_on_disk_is_shown_whatever_fails_afterwards(client, ids, monkeypatch):
+    def fails(*_: object) -> None:
+        raise OSError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("oltr.openworld.add_class.note_changes", fails)
+        with pytest.raises(OSError, match="full"):
+            client.post("/add-class", json={"name": "teal", "images": ids[:2]})
+    assert client.get("/state").json()["last_action"] == 1
+    assert {each["named"] for each in records(client, ids[:2])} == {"teal"}
+    post(client, "/add-class", 409, name="other", images=ids[:2])
+
+
+def test_a_removal_is_not_undone_when_its_images_have_another_name(client, ids):
+    post(client, "/add-class", name="teal", images=ids[:2])
+    removed = post(client, "/remove-class", name="teal")["action"]
+    named = post(client, "/add-class", name="petrol", images=ids[:2])["action"]
+    conflict = post(client, "/undo", 409, action=removed)
+    assert [each["action"] for each in conflict["conflicts"]] == [named]
+    post(client, "/undo", action=named)
+    post(client, "/undo", action=removed)
+    assert {each["named"] for each in records(client, ids[:2])} == {"teal"}
+
+
+def test_nothing_is_left_of_an_image_that_was_named_by_mistake(client, ids):
+    collected = client.service.state.run.folder.collected
+    post(client, "/add-class", name="teal", images=ids[:2])
+    assert client.delete(f"/images/{ids[0]}").status_code == 204
+    assert len(list(collected.iterdir())) == 2  # the class is learned from it
+    post(client, "/undo")
+    assert client.delete(f"/images/{ids[1]}").status_code == 204
+    assert [file.stem for file in collected.iterdir()] == [ids[0]]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from oltr.errors import UserError
 from oltr.openworld.class_names import checked_new_name, known_class
 from oltr.runs.action_text import action_text
-from oltr.runs.history import Action, CollectedImage
+from oltr.runs.class_changes import fold
+from oltr.runs.history import Action, CollectedImage, as_of
 from oltr.runs.stale_report import note_changes
 from oltr.runs.trained_run import TrainedRun
 
@@ -55,7 +57,7 @@ def undo(run: TrainedRun, number: int | None = None, by: str = "") -> Action:
     found = [each for each in active if each.id == number] if number is not None else active[-1:]
     if not found:
         raise UserError(f"There is no action {number} that could be undone.", try_this="oltr history")
-    if later := _built_on(found[0], active):
+    if later := _built_on(run, found[0], active):
         raise LaterActions(found[0], later)
     _recorded(run, run.history.undo(found[0].id, signed(by), after=run.changes.last))
     return found[0]
@@ -66,16 +68,28 @@ def signed(by: str) -> dict[str, str]:
     return {"by": by} if by else {}
 
 
-def _built_on(action: Action, active: Sequence[Action]) -> list[Action]:
-    """Later actions on the same class, whatever it is called by then."""
+def _built_on(run: TrainedRun, action: Action, active: Sequence[Action]) -> list[Action]:
+    """Later actions on the same class, whatever it is called by then, or on images that it would get back."""
     if action.kind == "reject":
         return []
-    names, later = {action.name, action.details.get("to")}, []
+    names, later, images = {action.name, action.details.get("to")}, [], _brought_back(run, action)
     for each in active:
-        if each.id > action.id and each.name in names:
+        if each.id <= action.id:
+            continue
+        if each.name in names and each.kind != "reject":
             names.add(each.details.get("to"))
             later.append(each)
+        elif any(Path(image.kept).stem in images for image in each.images):
+            later.append(each)
     return later
+
+
+def _brought_back(run: TrainedRun, action: Action) -> set[str]:
+    """Images of the class that returns when its removal is undone."""
+    if action.kind != "remove":
+        return set()
+    before = fold(run.changes.trained, as_of(run.history.actions(), action.id - 1))
+    return {Path(file).stem for each in before.added if each.name == action.name for file in each.files}
 
 
 def _recorded(run: TrainedRun, number: int) -> int:

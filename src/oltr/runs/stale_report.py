@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
+from oltr.console import console
 from oltr.errors import UserError
 from oltr.runs.report import Report
 from oltr.wording import first_few
@@ -22,7 +23,10 @@ def note_changes(run: TrainedRun) -> None:
     except UserError:  # there is none, or it cannot be read: `oltr evaluate` makes it
         return
     if report.note != (note := stale_note(run, report)):
-        dataclasses.replace(report, note=note).save(run.folder.report)
+        try:
+            dataclasses.replace(report, note=note).save(run.folder.report)
+        except UserError as problem:  # what was done to the classes is done
+            console.warn(problem.what)
     run.__dict__.pop("report", None)
 
 

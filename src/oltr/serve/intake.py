@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from oltr.data.images import UnreadableImage, decode_image, read_bytes, small_copy
+from oltr.runs.history import holding
 from oltr.runs.learned_images import content_digest
 from oltr.runs.predict import NOT_FINITE, asked_of
 from oltr.runs.read_ahead import CORES
@@ -83,11 +84,21 @@ class Intake:
         with self.state.lock:
             gone = [self.state.snapshot.upload(number) for number in dict.fromkeys(numbers)]
             self.state.uploads.delete(gone)
+            self._delete_copies([upload.id for upload in gone])
             left = dict(self.state.snapshot.images)
             for upload in gone:
                 del left[upload.id]
             self.state.renew(left)
         return len(gone)
+
+    def _delete_copies(self, numbers: Sequence[str]) -> None:
+        """Those that were made for an action which was undone: nothing needs them any more."""
+        run = self.state.run
+        actions = [each for each in holding(run.history.actions(features=False)) if each.kind == "add"]
+        needed = {Path(image.kept).stem for action in actions for image in action.images}
+        for number in set(numbers) - needed:
+            for copy in run.folder.collected.glob(f"{number}.*"):
+                copy.unlink(missing_ok=True)
 
     def delete_all(self, status: Status) -> int:
         """Forget all images of a status."""

@@ -55,6 +55,7 @@ class State:
                 "Images that wait could not be judged again at once when a class is named.",
                 f"oltr evaluate {run.path} --score max-logit --keep, then serve",
             )
+        self._make_exemplars()
         trained = self.run.with_changes(fold(self.run.changes.trained, []))
         self.batcher = Batcher(trained, limits.waiting)
         self.answers = Answers(self.batcher)
@@ -69,6 +70,13 @@ class State:
         place = self.uploads.folder / "clusters.json"
         self.grouper = Grouper(place, self.answers.features, lambda: self.snapshot, self._grown)
         self.grouper.look()
+
+    def _make_exemplars(self) -> None:
+        """Now rather than when somebody names the first class, for images may have to be read for it."""
+        try:
+            _ = self.run.exemplars
+        except UserError as problem:
+            console.warn(f"classes cannot be added: {problem}")
 
     def close(self) -> None:
         """Stop its threads."""
@@ -91,11 +99,9 @@ class State:
 
     def _read(self) -> bool:
         """Whether the file had anything new, which is in the snapshot then."""
-        before, ids, acted = (
-            self.snapshot,
-            self.uploads.ids(),
-            self.run.history.last() != self.run.changes.last,
-        )
+        before, ids = self.snapshot, self.uploads.ids()
+        # With the snapshot's, not the run's: an action may be on disk that failed afterwards.
+        acted = self.run.history.last() != before.last_action
         if not acted and ids == before.images.keys():
             return False
         images = {number: upload for number, upload in before.images.items() if number in ids}
