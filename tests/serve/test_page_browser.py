@@ -161,6 +161,35 @@ def test_two_people_at_once(visit, serve, plain_run, strangers, tmp_path):
         assert ada.locator(".card.action").count() == 2
 
 
+def test_undoing_what_somebody_undid_already(visit, serve, plain_run, strangers, tmp_path):
+    with serve(shutil.copytree(plain_run, tmp_path / "run")) as server:
+        ada, ben = visit(server.address, by="Ada"), visit(server.address, by="Ben")
+        send(ada, strangers["cyan"], 10)
+        to_unknowns(ada)
+        select_all(ada)
+        ada.click("#selection-name")
+        name(ada, "hidden")
+        ada.locator("#changed").wait_for()
+        # A class is told by its name, whatever that means to a style sheet.
+        ada.locator("#changed .picture").first.click()
+        answer = ada.locator("#detail-answer")
+        answer.wait_for()
+        assert answer.text_content() == "hidden" and answer.bounding_box()["height"] > 10
+        ada.keyboard.press("Escape")
+        ben.evaluate(ASK, ["rename-class", {"name": "hidden", "to": "cyan", "by": "Ben"}])
+        ada.click("#changed-undo")
+        ada.locator("#conflict li").wait_for()
+        assert ada.locator("#conflict li").all_text_contents() == ["2: Ben renamed “hidden” to “cyan”"]
+        ada.get_by_role("button", name="Leave it").click()
+        for action in (2, 1):
+            ben.evaluate(ASK, ["undo", {"action": action, "by": "Ben"}])
+        ada.click("#changed-undo")
+        ada.locator(".toast", has_text="Ben undid it already.").wait_for()
+        ada.locator("#changed").wait_for(state="hidden")
+        assert ada.locator("dialog").count() == 0
+        count(ada, "unknowns", 10)
+
+
 def test_a_class_that_somebody_made_meanwhile(visit, serve, plain_run, strangers, tmp_path):
     with serve(shutil.copytree(plain_run, tmp_path / "run")) as server:
         ada, ben = visit(server.address, by="Ada"), visit(server.address, by="Ben")

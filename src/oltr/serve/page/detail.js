@@ -19,7 +19,7 @@ function heading(image) {
   const said = `The run says ${image.unknown ? "unknown; most like " : ""}${quoted(image.label)}, ${sure}.`;
   const person = { named: "Named by a person. ", rejected: "Rejected by a person. " }[image.status] ?? "";
   return [
-    h("h3", { class: `answer ${answerOf(image)}`, id: "detail-answer" }, answerOf(image)),
+    h("h3", { class: `answer ${image.status}`, id: "detail-answer" }, answerOf(image)),
     h("p", { class: "lead" }, person + said),
   ];
 }
