@@ -212,6 +212,54 @@ def test_a_class_that_somebody_made_meanwhile(visit, serve, plain_run, strangers
         count(ada, "classes", 7)
 
 
+def test_images_with_a_wrong_answer_are_named_together(visit, serve, plain_run, photo_folder, tmp_path):
+    reds = sorted((photo_folder / "train" / "red").iterdir())
+
+    def all_shown() -> None:
+        with page.expect_response(lambda answer: "limit=1000" in answer.url) as asked:
+            page.click("#pick-all")
+        asked.value.finished()
+        page.evaluate("new Promise(requestAnimationFrame)")
+
+    with serve(shutil.copytree(plain_run, tmp_path / "run")) as server:
+        page = visit(server.address, by="Ada")
+        send(page, [*reds, *sorted((photo_folder / "train" / "blue").iterdir())[:2]], len(reds) + 2)
+        page.fill("#filter-class", "red")
+        page.locator("#filter-class").press("Enter")
+        page.locator("#filter-count", has_text=f" of {len(reds) + 2} images").wait_for()
+        reds_only = int(page.locator("#filter-count").text_content().split()[0])
+        assert 5 < reds_only <= len(reds)
+        page.click("#pick-images")
+        selected = page.locator("#image-selection-text")
+        all_shown()
+        assert selected.text_content() == f"{reds_only} images selected"
+        page.click("#image-selection-clear")
+        # A click selects and does not open; with shift, all between; space on a card goes back.
+        cards = page.locator(".card.image")
+        cards.nth(0).click()
+        cards.nth(3).click(modifiers=["Shift"])
+        assert selected.text_content() == "4 images selected"
+        page.keyboard.press("Space")
+        assert selected.text_content() == "3 images selected"
+        assert page.locator("dialog").count() == 0
+        all_shown()
+        page.click("#image-selection-name")
+        name(page, "crimson")
+        page.locator("#changed").wait_for()
+        selected.filter(has_text="0 images selected").wait_for()
+        classes = page.evaluate("fetch('classes').then(r => r.json()).then(r => r.classes)")
+        assert {each["name"]: each["named"] for each in classes}["crimson"] == reds_only
+        # What a person has labelled is not selected again.
+        page.select_option("#filter-status", "named")
+        page.locator("#filter-class").fill("crimson")
+        page.locator("#filter-class").press("Enter")
+        page.locator("#filter-count", has_text=f"{reds_only} of ").wait_for()
+        all_shown()
+        page.locator(".card.image").first.click()
+        page.locator(".toast", has_text="A person has labelled this image").wait_for()
+        assert selected.text_content() == "0 images selected"
+
+
 def test_the_keyboard_alone(visit, serve, plain_run, strangers, tmp_path):
     with serve(shutil.copytree(plain_run, tmp_path / "run")) as server:
         page = visit(server.address)
