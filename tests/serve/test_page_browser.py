@@ -216,10 +216,8 @@ def test_images_with_a_wrong_answer_are_named_together(visit, serve, plain_run, 
     reds = sorted((photo_folder / "train" / "red").iterdir())
 
     def all_shown() -> None:
-        with page.expect_response(lambda answer: "limit=1000" in answer.url) as asked:
+        with page.expect_response(lambda answer: "limit=1000" in answer.url):
             page.click("#pick-all")
-        asked.value.finished()
-        page.evaluate("new Promise(requestAnimationFrame)")
 
     with serve(shutil.copytree(plain_run, tmp_path / "run")) as server:
         page = visit(server.address, by="Ada")
@@ -232,7 +230,7 @@ def test_images_with_a_wrong_answer_are_named_together(visit, serve, plain_run, 
         page.click("#pick-images")
         selected = page.locator("#image-selection-text")
         all_shown()
-        assert selected.text_content() == f"{reds_only} images selected"
+        selected.filter(has_text=f"{reds_only} images selected").wait_for()
         page.click("#image-selection-clear")
         # A click selects and does not open; with shift, all between; space on a card goes back.
         cards = page.locator(".card.image")
@@ -243,6 +241,7 @@ def test_images_with_a_wrong_answer_are_named_together(visit, serve, plain_run, 
         assert selected.text_content() == "3 images selected"
         assert page.locator("dialog").count() == 0
         all_shown()
+        selected.filter(has_text=f"{reds_only} images selected").wait_for()
         page.click("#image-selection-name")
         name(page, "crimson")
         page.locator("#changed").wait_for()

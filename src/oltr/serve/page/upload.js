@@ -30,7 +30,7 @@ let job = null;
 
 class Job {
   queue = [];
-  tally = { sent: 0, total: 0, known: 0, unknown: 0, again: 0, other: 0 };
+  tally = { sent: 0, total: 0, known: 0, unknown: 0, named: 0, rejected: 0, again: 0, other: 0 };
   failed = [];
   stop = new AbortController();
   workers = 0;
@@ -98,18 +98,20 @@ class Job {
   #count(image) {
     if (image.error && !image.id) { this.#fail(image.name, image.error); return; }
     this.tally.sent += 1;
-    if (image.unknown) this.tally.unknown += 1;
-    else this.tally.known += 1;
+    this.tally[image.status] += 1;
   }
 
   draw() {
-    const { sent, total, known, unknown, again, other } = this.tally;
+    const { sent, total, known, unknown, named, rejected, again, other } = this.tally;
     const stopped = this.stop.signal.aborted;
     let begin = images(total);
     if (stopped && sent < total) begin = `Stopped after ${number(sent)} of ${number(total)}`;
     else if (this.running) begin = `Looking at ${images(total)}: ${number(sent)} done`;
     const parts = [begin, `${number(known)} recognised`, `${number(unknown)} unknown`];
-    if (again) parts.push(`${number(again)} ${again === 1 ? "was" : "were"} there already`);
+    const were = (count) => `${number(count)} ${count === 1 ? "was" : "were"}`;
+    if (named) parts.push(`${were(named)} named before`);
+    if (rejected) parts.push(`${were(rejected)} rejected before`);
+    if (again) parts.push(`${were(again)} there already`);
     if (other) parts.push(`${number(other)} other ${other === 1 ? "file" : "files"} left out`);
     $("upload").hidden = false;
     $("upload-text").textContent = `${parts.join(" · ")}`;
