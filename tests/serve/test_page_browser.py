@@ -2,88 +2,17 @@
 
 from __future__ import annotations
 
-import re
 import shutil
-from pathlib import Path
 
 import pytest
 
-from tests.helpers.browser import chromium, needs_browser
+from tests.helpers.browser import needs_browser
 from tests.helpers.colours import UNKNOWN
+from tests.helpers.page import ASK, answers, count, name, select_all, send, to_unknowns
 from tests.helpers.serving import png
 
 pytestmark = needs_browser
-TOKEN = "a-token-that-is-long-enough"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as running:
-        yield running
-
-
-@pytest.fixture
-def visit(browser):
-    """Opens the page as a person of its own; at the end nothing may have been asked of another host, nor any
-    error told."""
-    said, asked, people = [], [], []
-
-    def opened(address: str, width: int = 1280, by: str = "", **options):
-        person = browser.new_context(viewport={"width": width, "height": 850}, **options)
-        person.set_default_timeout(20_000)
-        page = person.new_page()
-        page.on("console", lambda message: said.append(message.text) if message.type == "error" else None)
-        page.on("pageerror", lambda error: said.append(str(error)))
-        page.on("request", lambda request: asked.append(request.url))
-        page.goto(address)
-        if by:
-            page.fill("#by", by)
-        people.append(person)
-        return page
-
-    yield opened
-    for person in people:
-        person.close()
-    # A refused request is told on the console by the browser itself.
-    assert [line for line in said if "409" not in line and "401" not in line] == []
-    assert [url for url in asked if not re.match(r"(http://127\.0\.0\.1:\d+/|blob:|data:)", url)] == []
-
-
-def send(page, files: list[Path], images: int) -> None:
-    """Choose files as a person does, and wait until they are among the images."""
-    page.click("#tab-images")
-    page.set_input_files("#files", files)
-    page.wait_for_function("n => document.querySelector('#count-images').textContent == n", arg=str(images))
-
-
-def to_unknowns(page):
-    """The groups of unknown images; all of them in one selection."""
-    page.click("#tab-unknowns")
-    page.locator(".cluster").first.wait_for()
-    return page.locator(".cluster")
-
-
-def select_all(page) -> None:
-    page.wait_for_function("() => document.querySelector('#waiting').hidden")  # all are in groups
-    for check in page.locator(".cluster input[type=checkbox]").all():
-        check.check()
-
-
-def name(page, word: str) -> None:
-    page.fill("#name-input", word)
-    page.click("#name-submit")
-
-
-def answers(page) -> list[str]:
-    page.click("#tab-images")
-    page.locator(".card.image").first.wait_for()
-    return page.locator(".card.image .answer").all_text_contents()
-
-
-def count(page, tab: str, value: int) -> None:
-    """Wait until a tab has that number beside its name; nothing is 0."""
-    text = f"n => document.querySelector('#count-{tab}').textContent == n"
-    page.wait_for_function(text, arg=str(value or ""))
+IDS = "picks => picks.map(pick => pick.dataset.id)"
 
 
 def test_the_whole_walk(visit, serve, plain_run, strangers, tmp_path):
@@ -296,67 +225,6 @@ def test_every_tab_fits_its_screen(visit, serve, plain_run, strangers, tmp_path,
             assert page.evaluate("document.documentElement.scrollWidth") <= width, tab
 
 
-def test_the_page_asks_for_the_token(visit, serve, plain_run, tmp_path):
-    with serve(shutil.copytree(plain_run, tmp_path / "run"), "--token", TOKEN) as server:
-        page = visit(server.address)
-        page.fill("input", "something else that is wrong")
-        page.keyboard.press("Enter")
-        page.get_by_role("alert").filter(has_text=re.compile(".")).wait_for()
-        page.fill("input", TOKEN)
-        page.keyboard.press("Enter")
-        page.locator("#count-classes").wait_for()
-        count(page, "classes", 6)
-
-
-def test_a_browser_that_keeps_no_cookie_is_told(visit, serve, plain_run, tmp_path):
-    def without_cookie(route) -> None:
-        assert route.fetch().status == 204
-        route.fulfill(status=204)
-
-    with serve(shutil.copytree(plain_run, tmp_path / "run"), "--token", TOKEN) as server:
-        page = visit(server.address)
-        page.route("**/login", without_cookie)
-        page.route("**/state", lambda route: route.fulfill(status=401, json={"error": "A token is needed."}))
-        page.fill("input", TOKEN)
-        page.keyboard.press("Enter")
-        page.get_by_role("alert").filter(has_text="did not keep the cookie").wait_for()
-
-
-def test_files_that_are_no_images_are_told(visit, serve, plain_run, strangers, tmp_path):
-    text = tmp_path / "notes.jpg"
-    text.write_text("not an image")
-    with serve(shutil.copytree(plain_run, tmp_path / "run")) as server:
-        page = visit(server.address)
-        send(page, [text, strangers["pink"][0]], 1)
-        failed = page.locator("#upload-failed")
-        failed.wait_for()
-        assert "notes.jpg" in failed.text_content() and "not an image" in failed.text_content()
-
-
-def test_a_folder_that_is_read_slowly_keeps_its_failures(visit, serve, plain_run, tmp_path):
-    with serve(shutil.copytree(plain_run, tmp_path / "run")) as server:
-        page = visit(server.address)
-        count(page, "classes", 6)
-        page.evaluate(DROP, list(png(UNKNOWN["pink"], seed=1)))
-        failed = page.locator("#upload-failed", has_text="notes.jpg")
-        failed.wait_for()
-        page.evaluate("window.rest()")
-        count(page, "images", 1)
-        page.locator("#upload-stop", has_text="Close").wait_for()
-        assert failed.is_visible()
-        assert page.locator("#upload-text").text_content().startswith("2 images · ")
-
-
-def test_images_rejected_before_are_told(visit, serve, plain_run, strangers, tmp_path):
-    with serve(shutil.copytree(plain_run, tmp_path / "run")) as server:
-        page = visit(server.address)
-        send(page, strangers["pink"][:2], 2)
-        first = page.evaluate("fetch('images').then(r => r.json()).then(r => r.images[0].id)")
-        page.evaluate(ASK, ["reject", {"images": [first]}])
-        page.set_input_files("#files", strangers["pink"][:2])
-        page.locator("#upload-text", has_text="1 was rejected before").wait_for()
-
-
 def test_a_group_that_is_open_stays_when_all_are_grouped_anew(visit, serve, plain_run, strangers, tmp_path):
     def ask(call: str, body: dict) -> None:
         """Do something behind the page's back, and wait until it has read the groups again."""
@@ -379,22 +247,3 @@ def test_a_group_that_is_open_stays_when_all_are_grouped_anew(visit, serve, plai
         ask("reject", {"images": [number for number in others if number not in looked_at][:1]})
         ask("clusters", {})  # by now the page has shown what it read before
         assert page.locator(".pick").evaluate_all(IDS) == looked_at[:1]
-
-
-IDS = "picks => picks.map(pick => pick.dataset.id)"
-ASK = """([call, body]) => fetch(call, {method: 'POST', body: JSON.stringify(body),
-    headers: {'content-type': 'application/json'}}).then(answer => answer.json())"""
-# A dropped folder: 200 files of which one seems to be an image, and one more image when `rest` is called.
-DROP = """bytes => {
-    const entry = (name, parts) => ({isFile: true, fullPath: '/' + name, file: done => done(new File(parts, name))});
-    const first = [entry('notes.jpg', ['text'])];
-    for (let i = 1; i < 200; i += 1) first.push(entry(i + '.txt', ['text']));
-    const last = new Promise(found => {
-        window.rest = () => found([entry('pink.png', [new Uint8Array(bytes)])]);
-    });
-    const reads = [Promise.resolve(first), last, Promise.resolve([])];
-    const folder = {createReader: () => ({readEntries: done => { reads.shift().then(done); }})};
-    const drop = new Event('drop', {cancelable: true});
-    drop.dataTransfer = {items: [{webkitGetAsEntry: () => folder}], files: []};
-    dispatchEvent(drop);
-}"""

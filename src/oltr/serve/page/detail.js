@@ -15,7 +15,8 @@ export function answerOf({ named, status, unknown, label }) {
 export const sureness = (image) => image.calibrated_probability ?? image.probability;
 
 function heading(image) {
-  const told = image.calibrated_probability === null ? `probability ${percent(image.probability)}` : `${percent(sureness(image))} sure`;
+  const { calibrated_probability: calibrated, probability } = image;
+  const told = calibrated === null ? `probability ${percent(probability)}` : `${percent(calibrated)} sure`;
   const sure = image.unknown ? "" : `, ${told}`;
   const said = `The run says ${image.unknown ? "unknown; most like " : ""}${quoted(image.label)}${sure}.`;
   const person = { named: "Named by a person. ", rejected: "Rejected by a person. " }[image.status] ?? "";

@@ -40,7 +40,11 @@ function fill(node, image, index) {
   const sureAs = image.unknown || image.named ? "" : `, ${percent(share)}`;
   node.setAttribute("aria-label", `${image.name}: ${answer}${sureAs}`);
   picking.fill(node, image);
-  node.onclick = (event) => { if (picking.on) picking.click(image, index, event); else look(pages, index); };
+  node.onclick = (event) => {
+    if (!picking.on) { look(pages, index); return; }
+    grid.focus(index, { scroll: false });
+    picking.click(image, index, event);
+  };
 }
 
 /** A class is the run's answer; among those that people named, the name they gave. */
@@ -65,7 +69,7 @@ function filtered(now) {
   filter = now;
   $("filter-status").value = now.status;
   if ($("filter-class").value !== now.class) $("filter-class").value = now.class;
-  $("filter-class-kind").textContent = now.status === "named" ? "with the name" : "with the answer";
+  $("filter-class-kind").textContent = now.status === "named" ? "name" : "answer";
   picking.clear(); // what is no longer seen is not named by mistake
   pages = new Pages(load, arrived);
   pages.refresh().then(arrived);
