@@ -2,88 +2,17 @@
 
 from __future__ import annotations
 
-import re
 import shutil
-from pathlib import Path
 
 import pytest
 
-from tests.helpers.browser import chromium, needs_browser
+from tests.helpers.browser import needs_browser
 from tests.helpers.colours import UNKNOWN
+from tests.helpers.page import ASK, answers, count, name, select_all, send, to_unknowns
 from tests.helpers.serving import png
 
 pytestmark = needs_browser
-TOKEN = "a-token-that-is-long-enough"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as running:
-        yield running
-
-
-@pytest.fixture
-def visit(browser):
-    """Opens the page as a person of its own; at the end nothing may have been asked of another host, nor any
-    error told."""
-    said, asked, people = [], [], []
-
-    def opened(address: str, width: int = 1280, by: str = "", **options):
-        person = browser.new_context(viewport={"width": width, "height": 850}, **options)
-        person.set_default_timeout(20_000)
-        page = person.new_page()
-        page.on("console", lambda message: said.append(message.text) if message.type == "error" else None)
-        page.on("pageerror", lambda error: said.append(str(error)))
-        page.on("request", lambda request: asked.append(request.url))
-        page.goto(address)
-        if by:
-            page.fill("#by", by)
-        people.append(person)
-        return page
-
-    yield opened
-    for person in people:
-        person.close()
-    # A refused request is told on the console by the browser itself.
-    assert [line for line in said if "409" not in line and "401" not in line] == []
-    assert [url for url in asked if not re.match(r"(http://127\.0\.0\.1:\d+/|blob:|data:)", url)] == []
-
-
-def send(page, files: list[Path], images: int) -> None:
-    """Choose files as a person does, and wait until they are among the images."""
-    page.click("#tab-images")
-    page.set_input_files("#files", files)
-    page.wait_for_function("n => document.querySelector('#count-images').textContent == n", arg=str(images))
-
-
-def to_unknowns(page):
-    """The groups of unknown images; all of them in one selection."""
-    page.click("#tab-unknowns")
-    page.locator(".cluster").first.wait_for()
-    return page.locator(".cluster")
-
-
-def select_all(page) -> None:
-    page.wait_for_function("() => document.querySelector('#waiting').hidden")  # all are in groups
-    for check in page.locator(".cluster input[type=checkbox]").all():
-        check.check()
-
-
-def name(page, word: str) -> None:
-    page.fill("#name-input", word)
-    page.click("#name-submit")
-
-
-def answers(page) -> list[str]:
-    page.click("#tab-images")
-    page.locator(".card.image").first.wait_for()
-    return page.locator(".card.image .answer").all_text_contents()
-
-
-def count(page, tab: str, value: int) -> None:
-    """Wait until a tab has that number beside its name; nothing is 0."""
-    text = f"n => document.querySelector('#count-{tab}').textContent == n"
-    page.wait_for_function(text, arg=str(value or ""))
+IDS = "picks => picks.map(pick => pick.dataset.id)"
 
 
 def test_the_whole_walk(visit, serve, plain_run, strangers, tmp_path):
@@ -161,6 +90,35 @@ def test_two_people_at_once(visit, serve, plain_run, strangers, tmp_path):
         assert ada.locator(".card.action").count() == 2
 
 
+def test_undoing_what_somebody_undid_already(visit, serve, plain_run, strangers, tmp_path):
+    with serve(shutil.copytree(plain_run, tmp_path / "run")) as server:
+        ada, ben = visit(server.address, by="Ada"), visit(server.address, by="Ben")
+        send(ada, strangers["cyan"], 10)
+        to_unknowns(ada)
+        select_all(ada)
+        ada.click("#selection-name")
+        name(ada, "hidden")
+        ada.locator("#changed").wait_for()
+        # A class is told by its name, whatever that means to a style sheet.
+        ada.locator("#changed .picture").first.click()
+        answer = ada.locator("#detail-answer")
+        answer.wait_for()
+        assert answer.text_content() == "hidden" and answer.bounding_box()["height"] > 10
+        ada.keyboard.press("Escape")
+        ben.evaluate(ASK, ["rename-class", {"name": "hidden", "to": "cyan", "by": "Ben"}])
+        ada.click("#changed-undo")
+        ada.locator("#conflict li").wait_for()
+        assert ada.locator("#conflict li").all_text_contents() == ["2: Ben renamed “hidden” to “cyan”"]
+        ada.get_by_role("button", name="Leave it").click()
+        for action in (2, 1):
+            ben.evaluate(ASK, ["undo", {"action": action, "by": "Ben"}])
+        ada.click("#changed-undo")
+        ada.locator(".toast", has_text="Ben undid it already.").wait_for()
+        ada.locator("#changed").wait_for(state="hidden")
+        assert ada.locator("dialog").count() == 0
+        count(ada, "unknowns", 10)
+
+
 def test_a_class_that_somebody_made_meanwhile(visit, serve, plain_run, strangers, tmp_path):
     with serve(shutil.copytree(plain_run, tmp_path / "run")) as server:
         ada, ben = visit(server.address, by="Ada"), visit(server.address, by="Ben")
@@ -181,6 +139,53 @@ def test_a_class_that_somebody_made_meanwhile(visit, serve, plain_run, strangers
         ben.unroute("**/state")
         count(ada, "history", 2)
         count(ada, "classes", 7)
+
+
+def test_images_with_a_wrong_answer_are_named_together(visit, serve, plain_run, photo_folder, tmp_path):
+    reds = sorted((photo_folder / "train" / "red").iterdir())
+
+    def all_shown() -> None:
+        with page.expect_response(lambda answer: "limit=1000" in answer.url):
+            page.click("#pick-all")
+
+    with serve(shutil.copytree(plain_run, tmp_path / "run")) as server:
+        page = visit(server.address, by="Ada")
+        send(page, [*reds, *sorted((photo_folder / "train" / "blue").iterdir())[:2]], len(reds) + 2)
+        page.fill("#filter-class", "red")
+        page.locator("#filter-class").press("Enter")
+        page.locator("#filter-count", has_text=f" of {len(reds) + 2} images").wait_for()
+        reds_only = int(page.locator("#filter-count").text_content().split()[0])
+        assert 5 < reds_only <= len(reds)
+        page.click("#pick-images")
+        selected = page.locator("#image-selection-text")
+        all_shown()
+        selected.filter(has_text=f"{reds_only} images selected").wait_for()
+        page.click("#image-selection-clear")
+        # A click selects and does not open; with shift, all between; space on a card goes back.
+        cards = page.locator(".card.image")
+        cards.nth(0).click()
+        cards.nth(3).click(modifiers=["Shift"])
+        assert selected.text_content() == "4 images selected"
+        page.keyboard.press("Space")
+        assert selected.text_content() == "3 images selected"
+        assert page.locator("dialog").count() == 0
+        all_shown()
+        selected.filter(has_text=f"{reds_only} images selected").wait_for()
+        page.click("#image-selection-name")
+        name(page, "crimson")
+        page.locator("#changed").wait_for()
+        selected.filter(has_text="0 images selected").wait_for()
+        classes = page.evaluate("fetch('classes').then(r => r.json()).then(r => r.classes)")
+        assert {each["name"]: each["named"] for each in classes}["crimson"] == reds_only
+        # What a person has labelled is not selected again.
+        page.select_option("#filter-status", "named")
+        page.locator("#filter-class").fill("crimson")
+        page.locator("#filter-class").press("Enter")
+        page.locator("#filter-count", has_text=f"{reds_only} of ").wait_for()
+        all_shown()
+        page.locator(".card.image").first.click()
+        page.locator(".toast", has_text="A person has labelled this image").wait_for()
+        assert selected.text_content() == "0 images selected"
 
 
 def test_the_keyboard_alone(visit, serve, plain_run, strangers, tmp_path):
@@ -220,29 +225,6 @@ def test_every_tab_fits_its_screen(visit, serve, plain_run, strangers, tmp_path,
             assert page.evaluate("document.documentElement.scrollWidth") <= width, tab
 
 
-def test_the_page_asks_for_the_token(visit, serve, plain_run, tmp_path):
-    with serve(shutil.copytree(plain_run, tmp_path / "run"), "--token", TOKEN) as server:
-        page = visit(server.address)
-        page.fill("input", "something else that is wrong")
-        page.keyboard.press("Enter")
-        page.get_by_role("alert").filter(has_text=re.compile(".")).wait_for()
-        page.fill("input", TOKEN)
-        page.keyboard.press("Enter")
-        page.locator("#count-classes").wait_for()
-        count(page, "classes", 6)
-
-
-def test_files_that_are_no_images_are_told(visit, serve, plain_run, strangers, tmp_path):
-    text = tmp_path / "notes.jpg"
-    text.write_text("not an image")
-    with serve(shutil.copytree(plain_run, tmp_path / "run")) as server:
-        page = visit(server.address)
-        send(page, [text, strangers["pink"][0]], 1)
-        failed = page.locator("#upload-failed")
-        failed.wait_for()
-        assert "notes.jpg" in failed.text_content() and "not an image" in failed.text_content()
-
-
 def test_a_group_that_is_open_stays_when_all_are_grouped_anew(visit, serve, plain_run, strangers, tmp_path):
     def ask(call: str, body: dict) -> None:
         """Do something behind the page's back, and wait until it has read the groups again."""
@@ -265,8 +247,3 @@ def test_a_group_that_is_open_stays_when_all_are_grouped_anew(visit, serve, plai
         ask("reject", {"images": [number for number in others if number not in looked_at][:1]})
         ask("clusters", {})  # by now the page has shown what it read before
         assert page.locator(".pick").evaluate_all(IDS) == looked_at[:1]
-
-
-IDS = "picks => picks.map(pick => pick.dataset.id)"
-ASK = """([call, body]) => fetch(call, {method: 'POST', body: JSON.stringify(body),
-    headers: {'content-type': 'application/json'}}).then(answer => answer.json())"""

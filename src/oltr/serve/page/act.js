@@ -1,12 +1,12 @@
 // Everything that changes labels: done, shown as what changed, and able to go back.
-import { post, remove } from "./api.js";
+import { get, post, remove } from "./api.js";
 import { hideChanged, showChanged } from "./changed.js";
 import { ask, confirmed } from "./dialog.js";
 import { h, images, quoted } from "./dom.js";
 import { asMine, by, forget, lastOfMine } from "./people.js";
 import { refresh } from "./state.js";
 import { problem, toast } from "./toast.js";
-import { deed } from "./wording.js";
+import { sentence } from "./wording.js";
 
 async function act(path, body) {
   const answer = await asMine(() => post(path, { ...body, by: by() }));
@@ -49,7 +49,7 @@ export async function changeClass(path, body, title) {
   }
 }
 
-/** Undoes an action; where later ones build on it, offers to undo them first. */
+/** Undoes an action; where later ones build on it, offers to undo them first. Gives true when it no longer holds. */
 export async function undo(action) {
   try {
     const answer = await act("undo", { action });
@@ -59,14 +59,30 @@ export async function undo(action) {
     return true;
   } catch (error) {
     if (error.status !== 409 || !error.conflicts.length) { problem(error); return false; }
-    const later = error.conflicts.toSorted((a, b) => b.action - a.action);
-    const list = h("ul", {}, later.map((each) => h("li", {}, `${each.action}: ${deed(each)}`)));
-    const all = await ask("Later actions build on this one", [h("p", {}, error.message), list],
-      [["Leave it", null], [`Undo all ${later.length + 1}`, true, "main"]], "conflict");
-    if (!all) return false;
-    for (const each of later) if (!await undo(each.action)) return false;
-    return undo(action);
+    const undone = error.conflicts.find(({ reason, kind }) => (reason ?? (kind === "undo" ? "undone" : "")) === "undone");
+    return undone ? wasUndone(action, undone) : undoAfter(error.conflicts, action, error.message);
   }
+}
+
+async function wasUndone(action, { by: who }) {
+  hideChanged();
+  forget(action);
+  toast(who ? `${who} undid it already.` : "It was undone already.");
+  await refresh();
+  return true;
+}
+
+/** Undoes the later actions that build on one, once somebody has seen whose they are, and then the one itself. */
+async function undoAfter(conflicts, action, message) {
+  const later = [...conflicts].sort((a, b) => b.action - a.action);
+  const { actions } = await get("history").catch(() => ({ actions: [] }));
+  const whole = (each) => actions.find(({ id }) => id === each.action) ?? each;
+  const list = h("ul", {}, later.map((each) => h("li", {}, `${each.action}: ${sentence(whole(each))}`)));
+  const all = await ask("Later actions build on this one", [h("p", {}, message), list],
+    [["Leave it", null], [`Undo all ${later.length + 1}`, true, "main"]], "conflict");
+  if (!all) return false;
+  for (const each of later) if (!await undo(each.action)) return false;
+  return undo(action);
 }
 
 /** The last thing done on this page or, after asking, by anybody. */

@@ -1,4 +1,4 @@
-// Calls of the service. Addresses are relative, so that the page also works below a prefix of a proxy.
+// Calls of the service.
 
 export class ApiError extends Error {
   constructor(status, body) {

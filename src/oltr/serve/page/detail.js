@@ -15,28 +15,36 @@ export function answerOf({ named, status, unknown, label }) {
 export const sureness = (image) => image.calibrated_probability ?? image.probability;
 
 function heading(image) {
-  const sure = percent(sureness(image));
-  const said = `The run says ${image.unknown ? "unknown; most like " : ""}${quoted(image.label)}, ${sure}.`;
+  const { calibrated_probability: calibrated, probability } = image;
+  const told = calibrated === null ? `probability ${percent(probability)}` : `${percent(calibrated)} sure`;
+  const sure = image.unknown ? "" : `, ${told}`;
+  const said = `The run says ${image.unknown ? "unknown; most like " : ""}${quoted(image.label)}${sure}.`;
   const person = { named: "Named by a person. ", rejected: "Rejected by a person. " }[image.status] ?? "";
   return [
-    h("h3", { class: `answer ${answerOf(image)}`, id: "detail-answer" }, answerOf(image)),
+    h("h3", { class: `answer ${image.status}`, id: "detail-answer" }, answerOf(image)),
     h("p", { class: "lead" }, person + said),
   ];
 }
 
+/** Sorted here, for a name that is a number comes first in an object. */
+const ranked = ({ top5 }) => Object.entries(top5).sort(([, a], [, b]) => b - a);
+
+/** Bars relative to the first: how the classes compare, and not another word on how sure the run is. */
 function likeliest(image) {
-  const lines = Object.entries(image.top5).map(([name, share]) => h("li",
-    { dataset: { class: name }, title: `${name} ${percent(share)}` },
-    h("span", { class: "name" }, name), bar(share),
+  const found = ranked(image);
+  const lines = found.map(([name, share]) => h("li", { dataset: { class: name } },
+    h("span", { class: "name" }, name), bar(share / found[0][1]),
     h("span", { class: "examples" }, examples(name, 4).map((src) => picture(src, `Example of ${name}`)))));
-  return h("ol", { class: "likeliest", "aria-label": "Likeliest classes" }, lines);
+  return [
+    h("h4", { class: "lead", id: "likeliest-title" }, "Compared with other classes"),
+    h("ol", { class: "likeliest", "aria-labelledby": "likeliest-title" }, lines)];
 }
 
 function numbers(image) {
   const facts = [
-    ["probability", percent(image.probability)], ["calibrated", percent(image.calibrated_probability)],
+    ["sure", percent(image.calibrated_probability)], ["raw probability", percent(image.probability)],
     ["unknown score", decimals(image.unknown_score)], ["reachability", decimals(image.reachability)],
-    ["likeliest", Object.entries(image.top5).map(([name, share]) => `${name} ${percent(share)}`).join(", ")],
+    ["raw, likeliest", ranked(image).map(([name, share]) => `${name} ${percent(share)}`).join(", ")],
     ["file", image.name], ["added", when(image.time)], ["size", size(image.bytes)],
   ];
   return h("details", {}, h("summary", {}, "Numbers"),
@@ -124,7 +132,7 @@ function openDetail(source, index) {
       ? [h("a", { class: "button", href: "#history", onclick: () => dialog.close() }, "Undo in History")]
       : [button("Name…", name, { class: "main", id: "detail-name" }), button("Reject", leaveOut, { id: "detail-reject" })];
     does.push(why(got, reason), button("Delete", forget, { class: "danger", id: "detail-delete" }));
-    about.replaceChildren(...heading(got), h("p", { class: "buttons" }, does), likeliest(got), numbers(got));
+    about.replaceChildren(...heading(got), h("p", { class: "buttons" }, does), ...likeliest(got), numbers(got));
     if (open) about.querySelector("details").open = true;
   }
 

@@ -3,6 +3,7 @@ import { get } from "./api.js";
 import { answerOf, sureness } from "./detail.js";
 import { $, bar, h, images as counted, isPhone, number, percent } from "./dom.js";
 import { Pages } from "./pages.js";
+import { Picking } from "./picking.js";
 import { picture, thumbnail } from "./pictures.js";
 import { state } from "./state.js";
 import { look } from "./strip.js";
@@ -12,6 +13,7 @@ const NONE_YET = "No images yet. Each one that you add gets an answer at once "
   + "and is kept with the run until somebody deletes it.";
 let grid = null;
 let pages = null;
+let picking = null;
 let filter = { status: "", class: "" };
 
 const layout = (width) => {
@@ -37,10 +39,15 @@ function fill(node, image, index) {
   node.dataset.status = image.status;
   const sureAs = image.unknown || image.named ? "" : `, ${percent(share)}`;
   node.setAttribute("aria-label", `${image.name}: ${answer}${sureAs}`);
-  node.onclick = () => look(pages, index);
+  picking.fill(node, image);
+  node.onclick = (event) => {
+    if (!picking.on) { look(pages, index); return; }
+    grid.focus(index, { scroll: false });
+    picking.click(image, index, event);
+  };
 }
 
-/** A class asked for shows what is recognised as it and what people named so. */
+/** A class is the run's answer; among those that people named, the name they gave. */
 const load = (offset, limit) => get("images", {
   status: filter.status, offset, limit,
   [filter.status === "named" ? "named" : "label"]: filter.class,
@@ -62,14 +69,25 @@ function filtered(now) {
   filter = now;
   $("filter-status").value = now.status;
   if ($("filter-class").value !== now.class) $("filter-class").value = now.class;
+  $("filter-class-kind").textContent = now.status === "named" ? "name" : "answer";
+  picking.clear(); // what is no longer seen is not named by mistake
   pages = new Pages(load, arrived);
   pages.refresh().then(arrived);
 }
 
 export const imagesTab = {
   start() {
-    grid = new Grid($("image-grid"), { layout, build, fill, key: ({ id }) => id, roving: true });
+    grid = new Grid($("image-grid"), {
+      layout, build, fill, key: ({ id }) => id, roving: true,
+      moved: (from, to, event) => { if (picking.on && event.shiftKey) picking.range(to); },
+    });
     pages = new Pages(load, arrived);
+    picking = new Picking(() => pages, load, () => grid.show(pages));
+    // A button would take Enter for a click, and that selects.
+    grid.box.addEventListener("keydown", (event) => {
+      if (picking.on && event.key === "Enter") { event.preventDefault(); look(pages, grid.current); }
+    });
+    grid.box.addEventListener("dblclick", () => { if (picking.on) look(pages, grid.current); });
     const form = $("image-filter");
     const go = () => {
       const asked = { status: $("filter-status").value, class: $("filter-class").value.trim() };
@@ -83,12 +101,16 @@ export const imagesTab = {
   show(rest, query) {
     const now = { status: query.get("status") ?? "", class: query.get("class") ?? "" };
     if (now.status !== filter.status || now.class !== filter.class) filtered(now);
-    else grid.draw();
+    else picking.draw();
   },
+  hide: () => document.body.classList.remove("with-selection"),
   refresh: () => pages.refresh().then(arrived),
   keys: {
     "/": () => $("filter-class").focus(),
     j: () => grid.focus(grid.box.contains(document.activeElement) ? grid.current + 1 : 0),
     k: () => grid.focus(grid.current - 1),
+    n: () => picking.key("n"),
+    r: () => picking.key("r"),
+    Escape: () => picking.key("Escape"),
   },
 };

@@ -2,6 +2,7 @@
 const form = document.getElementById("login");
 const token = document.getElementById("token");
 const problem = document.getElementById("problem");
+const NOT_KEPT = "The token is right, but the browser did not keep the cookie. Allow cookies for this address.";
 
 form.addEventListener("submit", async (event) => {
   event.preventDefault();
@@ -12,9 +13,12 @@ form.addEventListener("submit", async (event) => {
       headers: { "Content-Type": "application/json" },
       body: JSON.stringify({ token: token.value.trim() }),
     });
-    if (answer.ok) { location.reload(); return; }
-    const { error } = await answer.json().catch(() => ({}));
-    problem.textContent = answer.status === 401 ? "This is not the token." : error || "The service could not answer.";
+    // Asked at once, or a browser that keeps no cookie would show this page again without a word.
+    const kept = answer.ok && (await fetch("state")).status !== 401;
+    if (kept) { location.reload(); return; }
+    const { error } = answer.ok ? {} : await answer.json().catch(() => ({}));
+    if (answer.ok) problem.textContent = NOT_KEPT;
+    else problem.textContent = answer.status === 401 ? "This is not the token." : error || "The service could not answer.";
   } catch {
     problem.textContent = "No connection.";
   }

@@ -65,8 +65,10 @@ export function nameImages(ids, { guess = "" } = {}) {
       const gone = new Set(conflicts.map(({ id }) => id));
       const others = left.filter((id) => !gone.has(id));
       const deed = ({ by, status, named }) => `${by || "Somebody"} ${status === "rejected" ? "rejected" : `named ${quoted(named)}`}`;
-      const lines = [...Map.groupBy(conflicts, deed)].map(([what, each]) => h("li", {},
-        h("p", {}, what, h("span", { class: "tag" }, images(each.length))), strip(each.map(({ id }) => id), 6)));
+      const deeds = new Map();
+      for (const each of conflicts) deeds.set(deed(each), [...deeds.get(deed(each)) ?? [], each.id]);
+      const lines = [...deeds].map(([what, those]) => h("li", {},
+        h("p", {}, what, h("span", { class: "tag" }, images(those.length))), strip(those, 6)));
       const some = others.length ? `${number(gone.size)} of ${images(left.length)}` : "All of them";
       const rest = () => { left = others; send(more, name); };
       trouble.replaceChildren(

@@ -1,4 +1,4 @@
-// Which unknown images are selected, also over several groups.
+// Which images are selected, also over several groups.
 
 export class Selection extends EventTarget {
   #ids = new Set();

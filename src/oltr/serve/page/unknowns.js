@@ -6,6 +6,7 @@ import { ClusterView } from "./cluster_view.js";
 import { $, images, number } from "./dom.js";
 import { nameImages } from "./naming.js";
 import { Selection } from "./selection.js";
+import { SelectionBar } from "./selection_bar.js";
 import { refresh, state, watch } from "./state.js";
 import { problem, toast } from "./toast.js";
 import { Grid } from "./virtual.js";
@@ -15,6 +16,7 @@ const GROUPING = "Grouping images that look alike…";
 const NOTHING = "Nothing unknown. Images that fit no class appear here, in groups that look alike.";
 const selection = new Selection();
 let grid = null;
+let bar = null;
 let view = null;
 let grouping = null;
 let clusters = [];
@@ -38,10 +40,8 @@ function done(ids) {
 function drawSelection() {
   const ids = selection.ids;
   const where = clusters.filter((each) => selection.count(each.images)).length;
-  $("selection").hidden = !ids.length && !opened;
-  document.body.classList.toggle("with-selection", !$("selection").hidden && !$("panel-unknowns").hidden);
-  $("selection-text").textContent = `${images(ids.length)} selected${where > 1 ? ` in ${where} groups` : ""}`;
-  for (const id of ["selection-clear", "selection-reject", "selection-name"]) $(id).disabled = !ids.length;
+  const text = `${images(ids.length)} selected${where > 1 ? ` in ${where} groups` : ""}`;
+  bar.draw(text, ids.length > 0 || opened !== null);
 }
 
 function drawLead() {
@@ -126,11 +126,9 @@ export const unknownsTab = {
         select: (each, on) => selection.set(each.images, on),
       }),
     });
+    bar = new SelectionBar($("panel-unknowns"), "selection", selection, { name, reject: leaveOut });
     view = new ClusterView(selection);
     selection.addEventListener("change", () => { if (!opened) grid.show(clusters); drawSelection(); });
-    $("selection-clear").addEventListener("click", () => selection.clear());
-    $("selection-name").addEventListener("click", () => name(selection.ids));
-    $("selection-reject").addEventListener("click", () => leaveOut(selection.ids));
     $("cluster-back").addEventListener("click", (event) => { event.preventDefault(); location.hash = "#unknowns"; });
     $("group-now").addEventListener("click", () => post("clusters", {}).then(refresh, problem));
     document.addEventListener("classes", () => { if (clusters.length) grid.show(clusters); });

@@ -7,6 +7,7 @@ const FILES = 16;
 const AT_ONCE = 2;
 const TRIES = 20;
 const LISTED = 200;
+const AT_A_TIME = 200;
 const PICTURE = /\.(jpe?g|jpe|jfif|png|webp|gif|bmp|tiff?|ppm|pgm|avif|heic|heif)$/i;
 const isPicture = (file) => file.type.startsWith("image/") || PICTURE.test(file.name);
 const pause = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
@@ -30,10 +31,11 @@ let job = null;
 
 class Job {
   queue = [];
-  tally = { sent: 0, total: 0, known: 0, unknown: 0, again: 0, other: 0 };
+  tally = { sent: 0, total: 0, known: 0, unknown: 0, named: 0, rejected: 0, again: 0, other: 0 };
   failed = [];
   stop = new AbortController();
   workers = 0;
+  reading = 0; // folders, whose files are still being found
 
   add(files) {
     const { image_bytes: largest = Infinity } = state?.limits ?? {};
@@ -47,7 +49,21 @@ class Job {
     this.draw();
   }
 
-  get running() { return this.workers > 0; }
+  /** Adds what is found below dropped entries, some at a time. */
+  async read(entries) {
+    this.reading += 1;
+    let some = [];
+    for (const entry of entries) {
+      for await (const each of below(entry)) {
+        if (this.stop.signal.aborted) break;
+        if (some.push(each) >= AT_A_TIME) { this.add(some); some = []; }
+      }
+    }
+    this.reading -= 1;
+    this.add(some);
+  }
+
+  get running() { return this.workers + this.reading > 0; }
 
   #fail(name, why) {
     this.failed.push({ name, why });
@@ -98,18 +114,20 @@ class Job {
   #count(image) {
     if (image.error && !image.id) { this.#fail(image.name, image.error); return; }
     this.tally.sent += 1;
-    if (image.unknown) this.tally.unknown += 1;
-    else this.tally.known += 1;
+    this.tally[image.status] += 1;
   }
 
   draw() {
-    const { sent, total, known, unknown, again, other } = this.tally;
+    const { sent, total, known, unknown, named, rejected, again, other } = this.tally;
     const stopped = this.stop.signal.aborted;
     let begin = images(total);
     if (stopped && sent < total) begin = `Stopped after ${number(sent)} of ${number(total)}`;
     else if (this.running) begin = `Looking at ${images(total)}: ${number(sent)} done`;
     const parts = [begin, `${number(known)} recognised`, `${number(unknown)} unknown`];
-    if (again) parts.push(`${number(again)} ${again === 1 ? "was" : "were"} there already`);
+    const were = (count) => `${number(count)} ${count === 1 ? "was" : "were"}`;
+    if (named) parts.push(`${were(named)} named before`);
+    if (rejected) parts.push(`${were(rejected)} rejected before`);
+    if (again) parts.push(`${were(again)} there already`);
     if (other) parts.push(`${number(other)} other ${other === 1 ? "file" : "files"} left out`);
     $("upload").hidden = false;
     $("upload-text").textContent = `${parts.join(" · ")}`;
@@ -124,15 +142,16 @@ class Job {
   }
 }
 
-function take(files) {
+/** The job that runs, or a new one. */
+function present() {
   if (!job?.running || job.stop.signal.aborted) job = new Job();
-  job.add(files);
+  return job;
 }
 
 export function startUpload() {
   if (matchMedia("(pointer: coarse)").matches) document.querySelector(".drop-title").textContent = "Add images";
   const chosen = (input) => {
-    take([...input.files].map((file) => ({ file, name: file.webkitRelativePath || file.name })));
+    present().add([...input.files].map((file) => ({ file, name: file.webkitRelativePath || file.name })));
     input.value = "";
   };
   $("choose-images").addEventListener("click", () => $("files").click());
@@ -145,18 +164,14 @@ export function startUpload() {
   // A drop anywhere on the page counts, and none makes the browser leave it.
   addEventListener("dragover", (event) => { event.preventDefault(); $("drop").classList.add("over"); });
   addEventListener("dragleave", (event) => { if (!event.relatedTarget) $("drop").classList.remove("over"); });
-  addEventListener("drop", async (event) => {
+  addEventListener("drop", (event) => {
     event.preventDefault();
     $("drop").classList.remove("over");
     const entries = [...event.dataTransfer.items].map((item) => item.webkitGetAsEntry?.()).filter(Boolean);
     const loose = entries.length ? [] : [...event.dataTransfer.files].map((file) => ({ file, name: file.name }));
     if (!entries.length && !loose.length) return;
     location.hash = "#images";
-    if (loose.length) take(loose);
-    let some = [];
-    for (const entry of entries) {
-      for await (const each of below(entry)) if (some.push(each) >= 200) { take(some); some = []; }
-    }
-    if (some.length) take(some);
+    if (entries.length) present().read(entries);
+    else present().add(loose);
   });
 }
