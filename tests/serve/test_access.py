@@ -74,6 +74,31 @@ def test_login_gives_a_cookie_that_scripts_cannot_read(guarded):
     assert guarded.post("/undo", json={}).status_code == 400  # nothing to undo, but it may ask
 
 
+def test_a_cookie_is_found_among_odd_ones_and_is_of_one_run(guarded, plain_run, tmp_path):
+    """Cookies are of a machine, whatever the port: two services on it share the browser's."""
+    guarded.post("/login", json={"token": TOKEN}).raise_for_status()
+    ((name, value),) = guarded.cookies.items()
+    guarded.cookies.clear()
+    odd = f'prefs={{"a":1}}; {name}={value}; x'
+    assert guarded.get("/state", headers={"cookie": odd}).status_code == 200
+    with serving(shutil.copytree(plain_run, tmp_path / "other"), token="another-long-token") as other:
+        other.post("/login", json={"token": "another-long-token"}).raise_for_status()
+        assert name not in other.cookies
+
+
+def test_who_has_no_token_cannot_send_much(guarded):
+    def sent(call: str, kind: str, megabytes: float, **headers: str) -> int:
+        headers["content-type"] = kind
+        return guarded.post(call, content=b"x" * int(megabytes * 10**6), headers=headers).status_code
+
+    form, known = "multipart/form-data; boundary=x", {"authorization": f"Bearer {TOKEN}"}
+    for kind in (form, "application/json"):
+        assert sent("/login", kind, 0.02) == 413
+        assert sent("/predict", kind, 0.02) == sent("/images", kind, 0.02) == 401
+    assert sent("/add-class", form, 11, **known) == sent("/health", form, 11) == 413
+    assert sent("/predict", form, 11, **known) in (400, 422)
+
+
 def test_who_does_not_know_the_token_gets_the_page_that_asks_for_it(guarded, shared):
     asking, page = guarded.get("/"), shared.get("/")
     assert asking.status_code == page.status_code == 200

@@ -18,7 +18,7 @@ from oltr.errors import UserError
 from oltr.serve import schema
 from oltr.serve.batcher import TooBusy
 from oltr.serve.conflict import Conflict, Missing, TooLarge
-from oltr.serve.guard import Guard, knows
+from oltr.serve.guard import Guard, cookie_name, knows
 from oltr.serve.metrics import Measured, Metrics
 from oltr.serve.routes import about, images, naming
 from oltr.serve.service import Service
@@ -55,19 +55,26 @@ def create_app(service: Service, token: str | None = None) -> FastAPI:
         lifespan=lifespan,
         responses=REFUSALS,
     )
-    app.state.service, app.state.metrics, app.state.token = service, metrics, token
+    cookie = cookie_name(service.state.run.path)
+    app.state.service, app.state.metrics, app.state.token, app.state.cookie = service, metrics, token, cookie
     for part in (about, images, naming):
         app.include_router(part.router)
     app.mount("/static", StaticFiles(directory=PAGE), name="static")
 
     @app.get("/", include_in_schema=False)
     def page(request: Request) -> Response:
-        name = "index.html" if knows(token, request.scope) else "login.html"
+        name = "index.html" if knows(token, cookie, request.scope) else "login.html"
         return FileResponse(PAGE / name, headers={"cache-control": "no-cache"})
 
     limits = service.state.limits
     app.add_middleware(Measured, metrics=metrics)
-    app.add_middleware(Guard, token=token, request_bytes=limits.request_bytes, json_bytes=limits.json_bytes)
+    app.add_middleware(
+        Guard,
+        token=token,
+        cookie=cookie,
+        request_bytes=limits.request_bytes,
+        json_bytes=limits.json_bytes,
+    )
     _tell_problems(app)
     return app
 
