@@ -183,7 +183,7 @@ def test_a_change_while_an_action_is_decided_on_is_looked_at_again(folder, stran
         assert told(one) == told(two)
 
 
-def test_outputs_of_other_weights_are_made_anew(folder, strangers):
+def test_outputs_of_other_weights_are_made_anew(folder, strangers, capsys):
     with serving(folder) as client:
         ids = upload(client, strangers["cyan"][:3])
         before = [client.get(f"/images/{number}").json() for number in ids]
@@ -193,9 +193,20 @@ def test_outputs_of_other_weights_are_made_anew(folder, strangers):
         gone = upload(client, strangers["cyan"][3:4])[0]
         with uploads.history.database() as database:
             database.execute("UPDATE uploads SET model = 'older'")
-        next(uploads.folder.glob(f"{gone}.*")).unlink()
+        lost = next(uploads.folder.glob(f"{gone}.*"))
+        content = lost.read_bytes()
+        lost.write_bytes(b"a disk with a bad day")
     with serving(folder) as client:
-        assert client.get(f"/images/{gone}").status_code == 404  # its file is lost
+        assert client.get(f"/images/{gone}").status_code == 404
+        assert client.get("/state").json()["images"]["total"] == 3 and "is left out" in capsys.readouterr().err
+        upload(client, strangers["cyan"][4:5])  # which has the rows read again
+        assert client.get("/state").json()["images"]["total"] == 4
+        assert lost.read_bytes() == b"a disk with a bad day"
+        assert upload(client, [content]) == [gone] and client.get(f"/images/{gone}").status_code == 200
+        assert lost.read_bytes() == content
+        assert client.delete(f"/images/{gone}").status_code == 204
+        lost.write_bytes(content)
+    with serving(folder) as client:
         after = [client.get(f"/images/{number}").json() for number in ids]
         assert [each["label"] for each in after] == [each["label"] for each in before]
         assert [each["probability"] for each in after] == pytest.approx(

@@ -165,8 +165,8 @@ class State:
         return changes_between(answers_after(number - 1), answers_after(number))
 
     def _of_these_weights(self) -> list[Upload]:
-        """All uploads; those whose outputs are of other weights are judged again, or forgotten if they are
-        gone."""
+        """All uploads; those whose outputs are of other weights are judged again, or left out if that
+        fails."""
         uploads = self.uploads.all()
         found, again = [each for each in uploads if each.model == self.weights], []
         for each in uploads:
@@ -175,8 +175,8 @@ class State:
             try:
                 pixels = read_image(self.run.path / each.kept, self.run.config.data.frame)
             except UnreadableImage as problem:
-                console.warn(problem.what)
-                self.uploads.delete([each])
+                console.warn(f"{problem.what} Image {each.id} ({each.name}) is left out, and kept on disk.")
+                self.uploads.left_out.add(each.id)
                 continue
             again.append(replace(each, model=self.weights, outputs=self.answers.outputs(pixels[None])[0]))
         self.uploads.replace(again)

@@ -115,12 +115,19 @@ def delete_all(service: Serving, status: Status) -> dict[str, int]:
 
 
 @router.get("/examples", response_class=Response, responses=_pictures("jpeg"), tags=["classes"])
-def example(service: Serving, name: str, number: Annotated[int, Query(ge=0, le=100)] = 0) -> Response:
+def example(
+    service: Serving,
+    name: str,
+    number: Annotated[int, Query(ge=0, le=100)] = 0,
+    model: Annotated[str | None, Query(description="of which it is; then it may be kept for ever")] = None,
+) -> Response:
     """A small picture of a class."""
-    found = service.examples.picture(name, number)
+    examples = service.examples
+    found = examples.picture(name, number)
     if found is None:
         raise Missing(f"There is no picture {number} of {name!r}.")
-    return Response(found, media_type="image/jpeg", headers={"cache-control": "private, max-age=3600"})
+    headers = FOR_EVER if model == examples.run.model_version else {"cache-control": "no-cache"}
+    return Response(found, media_type="image/jpeg", headers=headers)
 
 
 def _sent(files: Sequence[UploadFile], limits: Limits) -> list[Sent]:
