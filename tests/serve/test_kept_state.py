@@ -143,6 +143,25 @@ def test_the_command_line_works_beside_the_service(folder, strangers, tmp_path):
         assert client.get("/images?named=lynx").json()["total"] == 0
 
 
+def test_another_rejection_rule_holds_from_the_next_request_on(folder, strangers, capsys):
+    with serving(folder) as client:
+        ids = upload(client, [*strangers["cyan"], *strangers["pink"]])
+        named(client, "teal", ids[:3])
+        before = client.get("/state").json()
+        assert before["images"]["known"] < 17
+        for threshold, known in ((0, 17), (1, 0)):
+            _run(["evaluate", str(folder), "--score", "softmax", "--threshold", str(threshold), "--keep"])
+            after = client.get("/state").json()
+            assert after["images"]["known"] == known and after["last_action"] == 1
+            assert after["revision"] > before["revision"]
+            predicted = client.post("/predict", files=files(strangers["pink"])).json()["predictions"]
+            assert {each["unknown"] for each in predicted} == {known == 0}
+        _run(["evaluate", str(folder), "--score", "odin", "--threshold", "0", "--keep"])
+        assert client.get("/state").json()["images"]["known"] == 0  # the old one, since odin is not served
+        assert "not taken up" in capsys.readouterr().err
+        named(client, "more", ids[3:5])
+
+
 def test_two_services_of_one_run_see_each_other(folder, strangers):
     with serving(folder) as one, serving(folder) as two:
         ids = upload(one, strangers["cyan"][:5])
