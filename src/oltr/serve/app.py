@@ -14,7 +14,8 @@ from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
 from oltr import __version__
-from oltr.errors import UserError
+from oltr.console import console
+from oltr.errors import Locked, MachineError, NoRoom, UserError, machine_error
 from oltr.serve import schema
 from oltr.serve.batcher import TooBusy
 from oltr.serve.conflict import Conflict, Missing, TooLarge
@@ -24,7 +25,7 @@ from oltr.serve.routes import about, images, naming
 from oltr.serve.service import Service
 
 PAGE = Path(__file__).parent / "page"
-STATUS = {Conflict: 409, Missing: 404, TooLarge: 413}
+STATUS = {Conflict: 409, Missing: 404, TooLarge: 413, NoRoom: 507, MachineError: 503}  # the first that fits
 REFUSALS: dict[int | str, dict[str, Any]] = {
     400: {"model": schema.Problem, "description": "Bad input"},
     401: {"model": schema.Problem, "description": "No token, or a wrong one"},
@@ -32,7 +33,8 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
     409: {"model": schema.Problem, "description": "Somebody else was quicker"},
     413: {"model": schema.Problem, "description": "Too large, or no room"},
     422: {"model": schema.Problem, "description": "A request of another shape"},
-    503: {"model": schema.Problem, "description": "Too busy; try again"},
+    503: {"model": schema.Problem, "description": "Too busy (try again), or a file that cannot be used"},
+    507: {"model": schema.Problem, "description": "The service's disk is full"},
 }
 
 
@@ -83,9 +85,21 @@ def _tell_problems(app: FastAPI) -> None:
     @app.exception_handler(UserError)
     def refused(_: Request, problem: UserError) -> JSONResponse:
         status = next((code for kind, code in STATUS.items() if isinstance(problem, kind)), 400)
+        if isinstance(problem, MachineError):
+            console.warn(str(problem))
         return _problem(
-            status, problem.what, problem.why, problem.try_this, getattr(problem, "conflicts", [])
+            status,
+            problem.what,
+            problem.why,
+            problem.try_this,
+            getattr(problem, "conflicts", []),
+            retry=isinstance(problem, Locked),
         )
+
+    @app.exception_handler(OSError)
+    def failed(request: Request, problem: OSError) -> JSONResponse:
+        reason = problem.strerror or type(problem).__name__
+        return refused(request, machine_error(problem)(f"The service could not use a file: {reason}."))
 
     @app.exception_handler(TooBusy)
     def busy(_: Request, __: TooBusy) -> JSONResponse:
@@ -97,7 +111,9 @@ def _tell_problems(app: FastAPI) -> None:
         return _problem(422, "The request has another shape than it should.", "; ".join(found))
 
     @app.exception_handler(HTTPException)
-    def other(_: Request, problem: HTTPException) -> JSONResponse:
+    def other(request: Request, problem: HTTPException) -> JSONResponse:
+        if isinstance(problem.__cause__, OSError):  # while the files of a form were put aside
+            return failed(request, problem.__cause__)
         return _problem(problem.status_code, str(problem.detail))
 
 
