@@ -226,12 +226,32 @@ def named_and_removed(client, name: str, ids: list[str]) -> None:
     client.post("/remove-class", json={"name": name}).raise_for_status()
 
 
-@pytest.mark.parametrize("name", [" ", "a\0b", "a\u202eb", "unknown", "Unknown ", "\u200b"])
+NO_NAMES = [" ", "a\0b", "a\u202eb", "unknown", "Unknown ", "\u200b", "a\u200d", "\u200ca", "1\u200d2"]
+
+
+@pytest.mark.parametrize("name", [*NO_NAMES, "un\u200cknown", "a\u200c\u200cb"])
 def test_what_is_no_name_for_a_class_is_refused(client, strangers, name):
     ids = upload(client, strangers["cyan"][:3])
     answer = client.post("/add-class", json={"name": name, "images": ids})
     assert answer.status_code == 400 and "no name for a class" in answer.json()["error"]
     assert client.get("/history").json()["actions"] == []
+
+
+def test_joiners_within_words_are_part_of_a_name(client, strangers):
+    ids = upload(client, strangers["cyan"][:4])
+    persian, hindi = "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645", "\u0915\u094d\u200d\u0937"
+    for name, some in ((persian, ids[:2]), (hindi, ids[2:])):
+        answer = client.post("/add-class", json={"name": name, "images": some})
+        assert answer.status_code == 200 and answer.json()["name"] == name
+    for name in (persian.replace("\u200c", ""), "re\u200cd"):  # by eye another class's
+        assert client.post("/rename-class", json={"name": hindi, "to": name}).status_code == 409
+
+
+def test_the_page_is_asked_for_again_each_time(guarded):
+    first = guarded.get("/static/api.js")
+    assert first.status_code == 200 and first.headers["cache-control"] == "no-cache"
+    again = guarded.get("/static/api.js", headers={"if-none-match": first.headers["etag"]})
+    assert again.status_code == 304 and again.headers["cache-control"] == "no-cache"
 
 
 MISSHAPEN = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import shutil
 import time
@@ -112,6 +113,30 @@ def test_labels_are_a_source_that_can_be_trained_on(folder, strangers, tmp_path)
     }
     assert contents == {*cyan, *pink[:8]}
     _run(["train", str(table), "--method", "plain", "--dry-run", "--out", str(tmp_path / "anew")])
+
+
+def test_no_label_is_a_formula_for_a_spreadsheet(folder, strangers):
+    with serving(folder) as client:
+        sent = [(name, png(UNKNOWN["cyan"], seed)) for seed, name in enumerate(["=1+1.png", "@a.png", "a-b.png"])]
+        named(client, "-x", upload(client, sent), by="+49 30")
+        table = list(csv.DictReader(client.get("/labels.csv").text.splitlines()))
+    assert [each["name"] for each in table] == ["'=1+1.png", "'@a.png", "a-b.png"]
+    assert {(each["by"], each["label"]) for each in table} == {("'+49 30", "-x")}
+
+
+def test_an_image_that_is_deleted_at_once_is_told_by_its_name(folder, monkeypatch):
+    with serving(folder) as client:
+        intake, keep = client.service.intake, client.service.intake.keep
+
+        def kept(sent):
+            found = keep(sent)
+            intake.delete(found[0][:1])
+            return found
+
+        monkeypatch.setattr(intake, "keep", kept)
+        sent = files([("one.png", png(GREY, 0)), ("two.png", png(GREY, 1))])
+        first, second = client.post("/images", files=sent).json()["images"]
+    assert first == {"name": "one.png", "error": "it was deleted at once"} and second["name"] == "two.png"
 
 
 def test_another_process_is_noticed_by_the_next_request(folder, strangers):

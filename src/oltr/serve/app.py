@@ -38,6 +38,15 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
 }
 
 
+class PageFiles(StaticFiles):
+    """Asked for again each time, so that a page never meets scripts of another version."""
+
+    def file_response(self, *words: Any, **options: Any) -> Response:
+        answer = super().file_response(*words, **options)
+        answer.headers["cache-control"] = "no-cache"
+        return answer
+
+
 def create_app(service: Service, token: str | None = None) -> FastAPI:
     """The application; with a token it answers who knows it, without one this machine alone."""
 
@@ -61,7 +70,7 @@ def create_app(service: Service, token: str | None = None) -> FastAPI:
     app.state.service, app.state.metrics, app.state.token, app.state.cookie = service, metrics, token, cookie
     for part in (about, images, naming):
         app.include_router(part.router)
-    app.mount("/static", StaticFiles(directory=PAGE), name="static")
+    app.mount("/static", PageFiles(directory=PAGE), name="static")
 
     @app.get("/", include_in_schema=False)
     def page(request: Request) -> Response:

@@ -43,10 +43,10 @@ class Intake:
         """Stop its threads."""
         self.decoders.shutdown()
 
-    def predict(self, sent: Sequence[Sent], only: str | None = None) -> tuple[str, list[Row]]:
+    def predict(self, sent: Sequence[Sent], only: Sequence[str] | None = None) -> tuple[str, list[Row]]:
         """The model's version and a row of predictions.csv for each image, of which nothing is kept."""
         run, answers = self.state.snapshot.run, self.state.answers
-        asked = asked_of(run, [name.strip() for name in only.split(",")] if only is not None else None)
+        asked = asked_of(run, None if only is None else _names(only, run.class_names))
         pixels, problems = self._pixels(sent)
         found = iter(answers(run, answers.outputs(pixels), asked) if len(pixels) else ())
         return run.model_version, [
@@ -163,6 +163,12 @@ class Intake:
             return decode_image(sent.content, frame, sent.name, self.limits.image_pixels)[0]
         except UnreadableImage as problem:
             return problem.reason
+
+
+def _names(given: Sequence[str], known: Sequence[str]) -> list[str]:
+    """Classes one by one or with commas between; a name with a comma is known as a whole."""
+    parts = ([each] if each in known else each.split(",") for each in given)
+    return [name.strip() for some in parts for name in some]
 
 
 def _suffix(content: bytes) -> str:

@@ -34,7 +34,9 @@ def predict(
     service: Serving,
     request: Request,
     files: Files,
-    only: Annotated[str | None, Query(description="classes that can occur, commas between")] = None,
+    only: Annotated[
+        list[str] | None, Query(description="classes that can occur: commas between, or one each time")
+    ] = None,
 ) -> dict[str, Any]:
     """Answers for images, which are not kept; the same as those of `oltr predict`."""
     model, rows = service.intake.predict(_sent(files, service.state.limits), only)
@@ -45,13 +47,14 @@ def predict(
 @router.post("/images", response_model=schema.KeptImages)
 def keep(service: Serving, request: Request, files: Files) -> dict[str, Any]:
     """Keep images among those that wait; an image that is there already is not kept twice."""
-    found, again = service.intake.keep(_sent(files, service.state.limits))
+    sent = _sent(files, service.state.limits)
+    found, again = service.intake.keep(sent)
     now = service.state.snapshot
     records = [
-        (now.record(each) if each in now.images else {"name": each, "error": "it was deleted at once"})
+        (now.record(each) if each in now.images else {"name": file.name, "error": "it was deleted at once"})
         if isinstance(each, str)
         else each
-        for each in found
+        for each, file in zip(found, sent, strict=True)
     ]
     request.app.state.metrics.count(records)
     return {"images": records, "again": again}
