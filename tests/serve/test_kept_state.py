@@ -117,7 +117,8 @@ def test_labels_are_a_source_that_can_be_trained_on(folder, strangers, tmp_path)
 
 def test_no_label_is_a_formula_for_a_spreadsheet(folder, strangers):
     with serving(folder) as client:
-        sent = [(name, png(UNKNOWN["cyan"], seed)) for seed, name in enumerate(["=1+1.png", "@a.png", "a-b.png"])]
+        names = ["=1+1.png", "@a.png", "a-b.png"]
+        sent = [(name, png(UNKNOWN["cyan"], seed)) for seed, name in enumerate(names)]
         named(client, "-x", upload(client, sent), by="+49 30")
         table = list(csv.DictReader(client.get("/labels.csv").text.splitlines()))
     assert [each["name"] for each in table] == ["'=1+1.png", "'@a.png", "a-b.png"]
@@ -242,7 +243,8 @@ def test_outputs_of_other_weights_are_made_anew(folder, strangers, capsys):
         lost.write_bytes(b"a disk with a bad day")
     with serving(folder) as client:
         assert client.get(f"/images/{gone}").status_code == 404
-        assert client.get("/state").json()["images"]["total"] == 3 and "is left out" in capsys.readouterr().err
+        assert client.get("/state").json()["images"]["total"] == 3
+        assert "is left out" in capsys.readouterr().err
         upload(client, strangers["cyan"][4:5])  # which has the rows read again
         assert client.get("/state").json()["images"]["total"] == 4
         assert lost.read_bytes() == b"a disk with a bad day"

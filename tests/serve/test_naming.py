@@ -175,9 +175,7 @@ def test_what_cannot_be_undone(client, ids):
     post(client, "/reject", images=ids[:1])
     post(client, "/undo", action=1, by="Ada")
     gone = post(client, "/undo", 409, action=1)
-    assert gone["conflicts"] == [
-        {"action": 2, "kind": "undo", "name": "", "reason": "undone", "by": "Ada"}
-    ]
+    assert gone["conflicts"] == [{"action": 2, "kind": "undo", "name": "", "reason": "undone", "by": "Ada"}]
     assert post(client, "/undo", 404, action=99)["error"] == "There is no action 99."
 
 

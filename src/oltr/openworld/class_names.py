@@ -11,7 +11,6 @@ from oltr.errors import UserError
 from oltr.registry import unknown_name
 from oltr.runs.trained_run import TrainedRun
 
-
 JOINERS = "\u200c\u200d"  # cannot be seen, but Persian and many Indian scripts need them within words
 
 

@@ -20,6 +20,7 @@ from oltr.serve import schema
 from oltr.serve.batcher import TooBusy
 from oltr.serve.conflict import Conflict, Missing, TooLarge
 from oltr.serve.guard import Guard, cookie_name, knows
+from oltr.serve.in_flight import InFlight
 from oltr.serve.metrics import Measured, Metrics
 from oltr.serve.routes import about, images, naming
 from oltr.serve.service import Service
@@ -78,6 +79,7 @@ def create_app(service: Service, token: str | None = None) -> FastAPI:
         return FileResponse(PAGE / name, headers={"cache-control": "no-cache"})
 
     limits = service.state.limits
+    app.add_middleware(InFlight, most=limits.in_flight_bytes, request_bytes=limits.request_bytes)
     app.add_middleware(Measured, metrics=metrics)
     app.add_middleware(
         Guard,

@@ -42,11 +42,11 @@ class Guard:
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         refused = self._refused(scope, headers)
         if refused is not None:
-            await _answer(send, *refused)
+            await answer(send, *refused)
             return
         most = self._most(scope)
-        if _length(headers) > most:
-            await _answer(send, 413, _too_large(most))
+        if length_of(headers) > most:
+            await answer(send, 413, _too_large(most))
             return
         await self._limited(scope, receive, send, most)
 
@@ -92,7 +92,7 @@ class Guard:
             nonlocal begun, refused
             if read > most and not begun:  # whatever the parser made of it
                 begun = refused = True
-                await _answer(send, 413, _too_large(most))
+                await answer(send, 413, _too_large(most))
             if refused:
                 return
             if message["type"] == "http.response.start":
@@ -106,7 +106,7 @@ class Guard:
             await self.app(scope, counted, with_headers)
         except _TooLong:
             if not begun:
-                await _answer(send, 413, _too_large(most))
+                await answer(send, 413, _too_large(most))
 
 
 class _TooLong(Exception):
@@ -164,9 +164,10 @@ def _below(path: str, free: str) -> bool:
     return path.startswith(free) if free.endswith("/") else path == free
 
 
-def _length(headers: dict[bytes, str]) -> int:
-    length = headers.get(b"content-length", "0")
-    return int(length) if length.isdecimal() else 0
+def length_of(headers: dict[bytes, str], unsaid: int = 0) -> int:
+    """Bytes of a request, by what its sender says."""
+    length = headers.get(b"content-length", "")
+    return int(length) if length.isdecimal() else unsaid
 
 
 def _too_large(most: int) -> dict[str, str]:
@@ -177,7 +178,11 @@ def _too_large(most: int) -> dict[str, str]:
     }
 
 
-async def _answer(send: Send, status: int, body: dict[str, str]) -> None:
-    headers = [(b"content-type", b"application/json"), (b"connection", b"close"), *HEADERS.items()]
+async def answer(
+    send: Send, status: int, body: dict[str, str], more: dict[bytes, bytes] | None = None
+) -> None:
+    """Refuse a request whose body is not read."""
+    always = {b"content-type": b"application/json", b"connection": b"close"}
+    headers = list((always | HEADERS | (more or {})).items())
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": json.dumps(body).encode()})
