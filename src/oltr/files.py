@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from oltr.errors import UserError
+from oltr.errors import UserError, machine_error
 
 
 @contextmanager
@@ -35,7 +35,7 @@ def unwritable(path: Path) -> Iterator[None]:
         yield
     except OSError as problem:
         kept = " What was there before is kept." if path.is_file() else ""
-        raise UserError(
+        raise machine_error(problem)(
             f"{path} could not be written: {problem.strerror or problem}.{kept}",
             try_this="a disk with room, or another folder",
         ) from problem

@@ -74,6 +74,31 @@ def test_login_gives_a_cookie_that_scripts_cannot_read(guarded):
     assert guarded.post("/undo", json={}).status_code == 400  # nothing to undo, but it may ask
 
 
+def test_a_cookie_is_found_among_odd_ones_and_is_of_one_run(guarded, plain_run, tmp_path):
+    """Cookies are of a machine, whatever the port: two services on it share the browser's."""
+    guarded.post("/login", json={"token": TOKEN}).raise_for_status()
+    ((name, value),) = guarded.cookies.items()
+    guarded.cookies.clear()
+    odd = f'prefs={{"a":1}}; {name}={value}; x'
+    assert guarded.get("/state", headers={"cookie": odd}).status_code == 200
+    with serving(shutil.copytree(plain_run, tmp_path / "other"), token="another-long-token") as other:
+        other.post("/login", json={"token": "another-long-token"}).raise_for_status()
+        assert name not in other.cookies
+
+
+def test_who_has_no_token_cannot_send_much(guarded):
+    def sent(call: str, kind: str, megabytes: float, **headers: str) -> int:
+        headers["content-type"] = kind
+        return guarded.post(call, content=b"x" * int(megabytes * 10**6), headers=headers).status_code
+
+    form, known = "multipart/form-data; boundary=x", {"authorization": f"Bearer {TOKEN}"}
+    for kind in (form, "application/json"):
+        assert sent("/login", kind, 0.02) == 413
+        assert sent("/predict", kind, 0.02) == sent("/images", kind, 0.02) == 401
+    assert sent("/add-class", form, 11, **known) == sent("/health", form, 11) == 413
+    assert sent("/predict", form, 11, **known) in (400, 422)
+
+
 def test_who_does_not_know_the_token_gets_the_page_that_asks_for_it(guarded, shared):
     asking, page = guarded.get("/"), shared.get("/")
     assert asking.status_code == page.status_code == 200
@@ -201,12 +226,32 @@ def named_and_removed(client, name: str, ids: list[str]) -> None:
     client.post("/remove-class", json={"name": name}).raise_for_status()
 
 
-@pytest.mark.parametrize("name", [" ", "a\0b", "a\u202eb", "unknown", "Unknown ", "\u200b"])
+NO_NAMES = [" ", "a\0b", "a\u202eb", "unknown", "Unknown ", "\u200b", "a\u200d", "\u200ca", "1\u200d2"]
+
+
+@pytest.mark.parametrize("name", [*NO_NAMES, "un\u200cknown", "a\u200c\u200cb"])
 def test_what_is_no_name_for_a_class_is_refused(client, strangers, name):
     ids = upload(client, strangers["cyan"][:3])
     answer = client.post("/add-class", json={"name": name, "images": ids})
     assert answer.status_code == 400 and "no name for a class" in answer.json()["error"]
     assert client.get("/history").json()["actions"] == []
+
+
+def test_joiners_within_words_are_part_of_a_name(client, strangers):
+    ids = upload(client, strangers["cyan"][:4])
+    persian, hindi = "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645", "\u0915\u094d\u200d\u0937"
+    for name, some in ((persian, ids[:2]), (hindi, ids[2:])):
+        answer = client.post("/add-class", json={"name": name, "images": some})
+        assert answer.status_code == 200 and answer.json()["name"] == name
+    for name in (persian.replace("\u200c", ""), "re\u200cd"):  # by eye another class's
+        assert client.post("/rename-class", json={"name": hindi, "to": name}).status_code == 409
+
+
+def test_the_page_is_asked_for_again_each_time(guarded):
+    first = guarded.get("/static/api.js")
+    assert first.status_code == 200 and first.headers["cache-control"] == "no-cache"
+    again = guarded.get("/static/api.js", headers={"if-none-match": first.headers["etag"]})
+    assert again.status_code == 304 and again.headers["cache-control"] == "no-cache"
 
 
 MISSHAPEN = {

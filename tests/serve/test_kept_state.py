@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import shutil
 import time
@@ -114,6 +115,31 @@ def test_labels_are_a_source_that_can_be_trained_on(folder, strangers, tmp_path)
     _run(["train", str(table), "--method", "plain", "--dry-run", "--out", str(tmp_path / "anew")])
 
 
+def test_no_label_is_a_formula_for_a_spreadsheet(folder, strangers):
+    with serving(folder) as client:
+        names = ["=1+1.png", "@a.png", "a-b.png"]
+        sent = [(name, png(UNKNOWN["cyan"], seed)) for seed, name in enumerate(names)]
+        named(client, "-x", upload(client, sent), by="+49 30")
+        table = list(csv.DictReader(client.get("/labels.csv").text.splitlines()))
+    assert [each["name"] for each in table] == ["'=1+1.png", "'@a.png", "a-b.png"]
+    assert {(each["by"], each["label"]) for each in table} == {("'+49 30", "-x")}
+
+
+def test_an_image_that_is_deleted_at_once_is_told_by_its_name(folder, monkeypatch):
+    with serving(folder) as client:
+        intake, keep = client.service.intake, client.service.intake.keep
+
+        def kept(sent):
+            found = keep(sent)
+            intake.delete(found[0][:1])
+            return found
+
+        monkeypatch.setattr(intake, "keep", kept)
+        sent = files([("one.png", png(GREY, 0)), ("two.png", png(GREY, 1))])
+        first, second = client.post("/images", files=sent).json()["images"]
+    assert first == {"name": "one.png", "error": "it was deleted at once"} and second["name"] == "two.png"
+
+
 def test_another_process_is_noticed_by_the_next_request(folder, strangers):
     with serving(folder) as client:
         ids = upload(client, strangers["cyan"])
@@ -141,6 +167,25 @@ def test_the_command_line_works_beside_the_service(folder, strangers, tmp_path):
         assert client.get("/images?named=lynx").json()["total"] == 5
         assert client.post("/undo", json={}).json()["name"] == "lynx"
         assert client.get("/images?named=lynx").json()["total"] == 0
+
+
+def test_another_rejection_rule_holds_from_the_next_request_on(folder, strangers, capsys):
+    with serving(folder) as client:
+        ids = upload(client, [*strangers["cyan"], *strangers["pink"]])
+        named(client, "teal", ids[:3])
+        before = client.get("/state").json()
+        assert before["images"]["known"] < 17
+        for threshold, known in ((0, 17), (1, 0)):
+            _run(["evaluate", str(folder), "--score", "softmax", "--threshold", str(threshold), "--keep"])
+            after = client.get("/state").json()
+            assert after["images"]["known"] == known and after["last_action"] == 1
+            assert after["revision"] > before["revision"]
+            predicted = client.post("/predict", files=files(strangers["pink"])).json()["predictions"]
+            assert {each["unknown"] for each in predicted} == {known == 0}
+        _run(["evaluate", str(folder), "--score", "odin", "--threshold", "0", "--keep"])
+        assert client.get("/state").json()["images"]["known"] == 0  # the old one, since odin is not served
+        assert "not taken up" in capsys.readouterr().err
+        named(client, "more", ids[3:5])
 
 
 def test_two_services_of_one_run_see_each_other(folder, strangers):
@@ -183,7 +228,7 @@ def test_a_change_while_an_action_is_decided_on_is_looked_at_again(folder, stran
         assert told(one) == told(two)
 
 
-def test_outputs_of_other_weights_are_made_anew(folder, strangers):
+def test_outputs_of_other_weights_are_made_anew(folder, strangers, capsys):
     with serving(folder) as client:
         ids = upload(client, strangers["cyan"][:3])
         before = [client.get(f"/images/{number}").json() for number in ids]
@@ -193,9 +238,21 @@ def test_outputs_of_other_weights_are_made_anew(folder, strangers):
         gone = upload(client, strangers["cyan"][3:4])[0]
         with uploads.history.database() as database:
             database.execute("UPDATE uploads SET model = 'older'")
-        next(uploads.folder.glob(f"{gone}.*")).unlink()
+        lost = next(uploads.folder.glob(f"{gone}.*"))
+        content = lost.read_bytes()
+        lost.write_bytes(b"a disk with a bad day")
     with serving(folder) as client:
-        assert client.get(f"/images/{gone}").status_code == 404  # its file is lost
+        assert client.get(f"/images/{gone}").status_code == 404
+        assert client.get("/state").json()["images"]["total"] == 3
+        assert "is left out" in capsys.readouterr().err
+        upload(client, strangers["cyan"][4:5])  # which has the rows read again
+        assert client.get("/state").json()["images"]["total"] == 4
+        assert lost.read_bytes() == b"a disk with a bad day"
+        assert upload(client, [content]) == [gone] and client.get(f"/images/{gone}").status_code == 200
+        assert lost.read_bytes() == content
+        assert client.delete(f"/images/{gone}").status_code == 204
+        lost.write_bytes(content)
+    with serving(folder) as client:
         after = [client.get(f"/images/{number}").json() for number in ids]
         assert [each["label"] for each in after] == [each["label"] for each in before]
         assert [each["probability"] for each in after] == pytest.approx(
@@ -212,5 +269,5 @@ def test_a_lost_thumbnail_is_made_anew_and_a_lost_file_is_told(folder, strangers
             file.unlink()
         assert client.get(f"/images/{number}/picture").status_code in (400, 404)
         assert client.get(f"/images/{number}").status_code == 200
-        assert client.post("/add-class", json={"name": "x", "images": [number]}).status_code == 400
+        assert client.post("/add-class", json={"name": "x", "images": [number]}).status_code == 503
         assert client.delete(f"/images/{number}").status_code == 204

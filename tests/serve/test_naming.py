@@ -137,12 +137,12 @@ def test_a_removed_class_leaves_its_images_waiting(client, ids):
 
 def test_an_action_that_others_build_on_is_undone_last(client, ids):
     post(client, "/add-class", name="teal", images=ids[:4])
-    post(client, "/rename-class", name="teal", to="sea")
+    post(client, "/rename-class", name="teal", to="sea", by="Ada")
     post(client, "/add-class", name="sea", images=ids[4:6], more=True)
     refused = post(client, "/undo", 409, action=1)
     assert refused["conflicts"] == [
-        {"action": 2, "kind": "rename", "name": "teal"},
-        {"action": 3, "kind": "add", "name": "sea"},
+        {"action": 2, "kind": "rename", "name": "teal", "reason": "later", "by": "Ada", "to": "sea"},
+        {"action": 3, "kind": "add", "name": "sea", "reason": "later", "by": ""},
     ]
     for number in (3, 2, 1):
         post(client, "/undo", action=number)
@@ -150,11 +150,32 @@ def test_an_action_that_others_build_on_is_undone_last(client, ids):
     assert post(client, "/undo", 400)["error"].startswith("There is nothing to undo")
 
 
+def test_a_new_name_is_told_as_it_is_kept(client):
+    assert post(client, "/rename-class", name="red", to=" rose\u0301 ")["name"] == "ros\u00e9"
+    assert "ros\u00e9" in [each["name"] for each in client.get("/classes").json()["classes"]]
+
+
+def test_pictures_of_a_class_have_another_address_when_they_are_others(client, ids):
+    def pictures() -> dict[str, bytes]:
+        (teal,) = [each for each in client.get("/classes").json()["classes"] if each["name"] == "teal"]
+        return {each: client.get(each).content for each in teal["examples"]}
+
+    post(client, "/add-class", name="teal", images=ids[:3])
+    first = pictures()
+    post(client, "/undo")
+    post(client, "/add-class", name="teal", images=ids[3:6])
+    second = pictures()
+    assert not first.keys() & second.keys() and set(first.values()).isdisjoint(second.values())
+    for address, kept in ((next(iter(second)), "immutable"), (next(iter(first)), "no-cache")):
+        assert kept in client.get(address).headers["cache-control"]
+    assert client.get("/examples?name=teal").headers["cache-control"] == "no-cache"
+
+
 def test_what_cannot_be_undone(client, ids):
     post(client, "/reject", images=ids[:1])
     post(client, "/undo", action=1, by="Ada")
     gone = post(client, "/undo", 409, action=1)
-    assert gone["conflicts"] == [{"action": 2, "kind": "undo", "name": "", "by": "Ada"}]
+    assert gone["conflicts"] == [{"action": 2, "kind": "undo", "name": "", "reason": "undone", "by": "Ada"}]
     assert post(client, "/undo", 404, action=99)["error"] == "There is no action 99."
 
 

@@ -104,3 +104,15 @@ def test_the_version_of_the_model_is_told_with_the_answers(client, strangers):
     ).raise_for_status()
     assert version() != before
     assert version() == client.get("/health").json()["model"] == client.get("/state").json()["model"]
+
+
+def test_a_class_with_a_comma_can_be_among_those_that_occur(folder, strangers):
+    with serving(folder) as client:
+        ids = upload(client, strangers["cyan"])
+        name = {"name": "teal, dark", "images": ids[:5]}
+        client.post("/add-class", json=name).raise_for_status()
+        for only in (["teal, dark", "red"], ["teal, dark", "red,green"], ["teal, dark"]):
+            answer = client.post("/predict", params={"only": only}, files=files(strangers["cyan"]))
+            assert answer.status_code == 200, answer.text
+            assert {each["label"] for each in answer.json()["predictions"]} == {"teal, dark"}
+        assert client.post("/predict?only=teal", files=files(strangers["cyan"])).status_code == 400

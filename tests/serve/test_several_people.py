@@ -7,8 +7,10 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+from oltr.serve.intake import Intake
+from oltr.serve.limits import Limits
 from tests.helpers.colours import UNKNOWN
-from tests.helpers.serving import png, serving, upload
+from tests.helpers.serving import files, png, serving, upload
 
 PEOPLE = 8
 
@@ -45,6 +47,23 @@ def check(client, acknowledged: dict[int, tuple[str, set[str]]]) -> None:
         kind, number = expected.get(each["id"], (None, None))
         assert each["action"] == number
         assert each["named"] == (acknowledged[number][0] if kind == "add" else None)
+
+
+def test_the_same_image_from_all_is_kept_and_counted_once(folder, monkeypatch):
+    image = png(UNKNOWN["cyan"], 0)
+    store, together = Intake._store, threading.Barrier(PEOPLE)
+
+    def stored(*words):  # all have seen by now that the image is new
+        together.wait(30)
+        return store(*words)
+
+    monkeypatch.setattr(Intake, "_store", stored)
+    with serving(folder, Limits(kept_bytes=len(image))) as client:
+        answers = at_once(lambda _: client.post("/images", files=files([image])))
+        assert [each.status_code for each in answers] == [200] * PEOPLE
+        assert sum(each.json()["again"] for each in answers) == PEOPLE - 1
+        assert len({each.json()["images"][0]["id"] for each in answers}) == 1
+        assert client.get("/state").json()["bytes"] == len(image)
 
 
 def test_different_images_are_all_named(client):

@@ -11,6 +11,8 @@ from oltr.errors import UserError
 from oltr.registry import unknown_name
 from oltr.runs.trained_run import TrainedRun
 
+JOINERS = "\u200c\u200d"  # cannot be seen, but Persian and many Indian scripts need them within words
+
 
 def as_kept(name: str) -> str:
     """A name as a run keeps it: composed (NFC), without blanks around it."""
@@ -36,10 +38,10 @@ def checked_new_name(run: TrainedRun, name: str, *, renamed: str | None = None) 
     dots and commas are free: folders of `--sort` are named without them, and tables quote.
     """
     name = as_kept(name)
-    if not name or not all(letter.isprintable() for letter in name):
+    if not name or not all(letter.isprintable() or _joins(name, i) for i, letter in enumerate(name)):
         why = "It has characters that cannot be seen." if name else "It is empty."
         raise UserError(f"{name!r} is no name for a class.", why, "a word for what the images show")
-    if alike(name) == alike(UNNAMED):
+    if _seen(name) == alike(UNNAMED):
         raise UserError(
             f"{name!r} is no name for a class.",
             "It is the answer for an image of no class.",
@@ -62,5 +64,20 @@ def checked_new_name(run: TrainedRun, name: str, *, renamed: str | None = None) 
 
 def taken_name(name: str, names: Iterable[str]) -> str | None:
     """Which of the names is alike; the same one first."""
-    found = [each for each in names if alike(each) == alike(name)]
+    found = [each for each in names if _seen(each) == _seen(name)]
     return next((each for each in found if each == name), found[0] if found else None)
+
+
+def _joins(name: str, place: int) -> bool:
+    """Whether a character is a joiner between two letters, or signs that belong to them."""
+    around = name[place - 1 : place] + name[place + 1 : place + 2]
+    return (
+        name[place] in JOINERS
+        and len(around) == 2
+        and all(unicodedata.category(each)[0] in "LM" for each in around)
+    )
+
+
+def _seen(name: str) -> str:
+    """Equal for names that look alike: joiners may not be visible."""
+    return alike(name.translate(dict.fromkeys(map(ord, JOINERS))))

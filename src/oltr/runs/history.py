@@ -13,11 +13,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from oltr.errors import UserError
+from oltr.errors import Locked, MachineError, NoRoom, UserError
 from oltr.files import check_writable
 
 Kind = Literal["add", "remove", "rename", "reject", "undo"]
 SCHEMA = 2  # 1 had no uploads
+_FAULTS = {sqlite3.SQLITE_BUSY: Locked, sqlite3.SQLITE_LOCKED: Locked, sqlite3.SQLITE_FULL: NoRoom}
 _TABLES = """
 CREATE TABLE actions (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -197,7 +198,8 @@ class History:
                 _check_schema(database)
                 yield database
         except sqlite3.DatabaseError as problem:
-            raise UserError(
+            code = getattr(problem, "sqlite_errorcode", 0) & 0xFF  # without the details in its upper bits
+            raise _FAULTS.get(code, MachineError)(
                 f"The history {self.path} cannot be read or written.",
                 str(problem),
                 "a run folder that may be written, or a copy of it from before",

@@ -11,8 +11,8 @@ import torch
 from oltr.errors import UserError
 from oltr.openworld.add_class import NewImages, learn_class
 from oltr.openworld.change_classes import LaterActions, reject_images, remove_class, rename_class, undo
-from oltr.openworld.class_names import checked_new_name, known_class, taken_name
-from oltr.runs.history import CollectedImage
+from oltr.openworld.class_names import as_kept, checked_new_name, known_class, taken_name
+from oltr.runs.history import Action, CollectedImage
 from oltr.serve.conflict import Conflict, Missing
 from oltr.serve.state import Done, State
 from oltr.serve.uploads import Upload
@@ -64,7 +64,7 @@ class Actions:
             others = (each for each in self.state.run.class_names if each != known)
             if (taken := taken_name(to, others)) is not None:
                 raise self._class_there(taken, "another name")
-            return rename_class(self.state.run, known, to, by), {"name": to}
+            return rename_class(self.state.run, known, to, by), {"name": as_kept(to)}
 
         return self.state.acted(act)
 
@@ -80,7 +80,7 @@ class Actions:
             try:
                 undone = undo(self.state.run, number, by)
             except LaterActions as problem:
-                later = [{"action": each.id, "kind": each.kind, "name": each.name} for each in problem.later]
+                later = [_told(each, "later") for each in problem.later]
                 raise Conflict(problem.what, problem.why, problem.try_this, later) from None
             facts = {"undone": undone.id, "kind": undone.kind, "name": undone.name}
             return self.state.run.changes.last, facts
@@ -138,8 +138,11 @@ class Actions:
             raise Missing(f"There is no action {number}.")
         undoing = actions.get(actions[number].undone_by or 0)
         if undoing is not None:
-            by = str(undoing.details.get("by", ""))
-            raise Conflict(
-                f"Action {number} was undone already.",
-                conflicts=[{"action": undoing.id, "kind": undoing.kind, "name": undoing.name, "by": by}],
-            )
+            raise Conflict(f"Action {number} was undone already.", conflicts=[_told(undoing, "undone")])
+
+
+def _told(action: Action, reason: str) -> dict[str, Any]:
+    """An action that stands against an undoing, and why."""
+    facts = {"action": action.id, "kind": action.kind, "name": action.name, "reason": reason}
+    to = {"to": action.details["to"]} if action.kind == "rename" else {}
+    return facts | {"by": str(action.details.get("by", ""))} | to

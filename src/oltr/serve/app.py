@@ -14,17 +14,19 @@ from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
 from oltr import __version__
-from oltr.errors import UserError
+from oltr.console import console
+from oltr.errors import Locked, MachineError, NoRoom, UserError, machine_error
 from oltr.serve import schema
 from oltr.serve.batcher import TooBusy
 from oltr.serve.conflict import Conflict, Missing, TooLarge
-from oltr.serve.guard import Guard, knows
+from oltr.serve.guard import Guard, cookie_name, knows
+from oltr.serve.in_flight import InFlight
 from oltr.serve.metrics import Measured, Metrics
 from oltr.serve.routes import about, images, naming
 from oltr.serve.service import Service
 
 PAGE = Path(__file__).parent / "page"
-STATUS = {Conflict: 409, Missing: 404, TooLarge: 413}
+STATUS = {Conflict: 409, Missing: 404, TooLarge: 413, NoRoom: 507, MachineError: 503}  # the first that fits
 REFUSALS: dict[int | str, dict[str, Any]] = {
     400: {"model": schema.Problem, "description": "Bad input"},
     401: {"model": schema.Problem, "description": "No token, or a wrong one"},
@@ -32,8 +34,18 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
     409: {"model": schema.Problem, "description": "Somebody else was quicker"},
     413: {"model": schema.Problem, "description": "Too large, or no room"},
     422: {"model": schema.Problem, "description": "A request of another shape"},
-    503: {"model": schema.Problem, "description": "Too busy; try again"},
+    503: {"model": schema.Problem, "description": "Too busy (try again), or a file that cannot be used"},
+    507: {"model": schema.Problem, "description": "The service's disk is full"},
 }
+
+
+class PageFiles(StaticFiles):
+    """Asked for again each time, so that a page never meets scripts of another version."""
+
+    def file_response(self, *words: Any, **options: Any) -> Response:
+        answer = super().file_response(*words, **options)
+        answer.headers["cache-control"] = "no-cache"
+        return answer
 
 
 def create_app(service: Service, token: str | None = None) -> FastAPI:
@@ -55,19 +67,27 @@ def create_app(service: Service, token: str | None = None) -> FastAPI:
         lifespan=lifespan,
         responses=REFUSALS,
     )
-    app.state.service, app.state.metrics, app.state.token = service, metrics, token
+    cookie = cookie_name(service.state.run.path)
+    app.state.service, app.state.metrics, app.state.token, app.state.cookie = service, metrics, token, cookie
     for part in (about, images, naming):
         app.include_router(part.router)
-    app.mount("/static", StaticFiles(directory=PAGE), name="static")
+    app.mount("/static", PageFiles(directory=PAGE), name="static")
 
     @app.get("/", include_in_schema=False)
     def page(request: Request) -> Response:
-        name = "index.html" if knows(token, request.scope) else "login.html"
+        name = "index.html" if knows(token, cookie, request.scope) else "login.html"
         return FileResponse(PAGE / name, headers={"cache-control": "no-cache"})
 
     limits = service.state.limits
+    app.add_middleware(InFlight, most=limits.in_flight_bytes, request_bytes=limits.request_bytes)
     app.add_middleware(Measured, metrics=metrics)
-    app.add_middleware(Guard, token=token, request_bytes=limits.request_bytes, json_bytes=limits.json_bytes)
+    app.add_middleware(
+        Guard,
+        token=token,
+        cookie=cookie,
+        request_bytes=limits.request_bytes,
+        json_bytes=limits.json_bytes,
+    )
     _tell_problems(app)
     return app
 
@@ -76,9 +96,21 @@ def _tell_problems(app: FastAPI) -> None:
     @app.exception_handler(UserError)
     def refused(_: Request, problem: UserError) -> JSONResponse:
         status = next((code for kind, code in STATUS.items() if isinstance(problem, kind)), 400)
+        if isinstance(problem, MachineError):
+            console.warn(str(problem))
         return _problem(
-            status, problem.what, problem.why, problem.try_this, getattr(problem, "conflicts", [])
+            status,
+            problem.what,
+            problem.why,
+            problem.try_this,
+            getattr(problem, "conflicts", []),
+            retry=isinstance(problem, Locked),
         )
+
+    @app.exception_handler(OSError)
+    def failed(request: Request, problem: OSError) -> JSONResponse:
+        reason = problem.strerror or type(problem).__name__
+        return refused(request, machine_error(problem)(f"The service could not use a file: {reason}."))
 
     @app.exception_handler(TooBusy)
     def busy(_: Request, __: TooBusy) -> JSONResponse:
@@ -90,7 +122,9 @@ def _tell_problems(app: FastAPI) -> None:
         return _problem(422, "The request has another shape than it should.", "; ".join(found))
 
     @app.exception_handler(HTTPException)
-    def other(_: Request, problem: HTTPException) -> JSONResponse:
+    def other(request: Request, problem: HTTPException) -> JSONResponse:
+        if isinstance(problem.__cause__, OSError):  # while the files of a form were put aside
+            return failed(request, problem.__cause__)
         return _problem(problem.status_code, str(problem.detail))
 
 

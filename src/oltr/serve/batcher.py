@@ -19,10 +19,11 @@ from oltr.runs.read_ahead import Decoded
 from oltr.runs.trained_run import TrainedRun
 
 T = TypeVar("T")
+CALLS = 4  # that wait for the network; each takes it for long
 
 
 class TooBusy(Exception):
-    """More images wait than the service takes."""
+    """More images, or calls, wait than the service takes."""
 
 
 @dataclass(eq=False)
@@ -67,7 +68,7 @@ class Batcher:
         """What a function returns that needs the network for itself."""
         answer: Future[T] = Future()
         with self._something:
-            if self._closed:
+            if self._closed or len(self._calls) >= CALLS:
                 raise TooBusy
             self._calls.append((answer, function))
             self._something.notify()

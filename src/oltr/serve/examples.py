@@ -34,8 +34,9 @@ class Examples:
 
     def addresses(self, name: str) -> list[str]:
         """Where the pictures of a class are served; those that are there at all."""
-        number = len(self._found.get(name, ()))
-        return [f"/examples?{urlencode({'name': name, 'number': i})}" for i in range(number)]
+        number, model = len(self._found.get(name, ())), self.run.model_version
+        asked = [{"name": name, "number": i, "model": model} for i in range(number)]
+        return [f"/examples?{urlencode(each)}" for each in asked]
 
     def _picture(self, name: str, number: int) -> bytes | None:
         """A JPEG; None where there is none, or no longer."""

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import ipaddress
 import json
-from http.cookies import CookieError, SimpleCookie
+from pathlib import Path
 from urllib.parse import urlsplit
 
+from starlette.requests import cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-COOKIE = "oltr_token"
 FREE = ("/login", "/health", "/static/", "/favicon.ico")  # without a token
+IMAGES = ("/predict", "/images")  # to which images are sent
+LOGIN_BYTES = 10_000
 HEADERS = {
     b"content-security-policy": b"default-src 'self'; img-src 'self' blob: data:; object-src 'none'; "
     b"base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
@@ -28,8 +31,8 @@ class Guard:
     no web page can reach it by giving its own name our address.
     """
 
-    def __init__(self, app: ASGIApp, token: str | None, request_bytes: int, json_bytes: int):
-        self.app, self.token = app, token
+    def __init__(self, app: ASGIApp, token: str | None, cookie: str, request_bytes: int, json_bytes: int):
+        self.app, self.token, self.cookie = app, token, cookie
         self.request_bytes, self.json_bytes = request_bytes, json_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -39,14 +42,19 @@ class Guard:
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         refused = self._refused(scope, headers)
         if refused is not None:
-            await _answer(send, *refused)
+            await answer(send, *refused)
             return
-        multipart = headers.get(b"content-type", "").startswith("multipart/")
-        most = self.request_bytes if multipart else self.json_bytes
-        if _length(headers) > most:
-            await _answer(send, 413, _too_large(most))
+        most = self._most(scope)
+        if length_of(headers) > most:
+            await answer(send, 413, _too_large(most))
             return
         await self._limited(scope, receive, send, most)
+
+    def _most(self, scope: Scope) -> int:
+        """Bytes of a request; few where no token is asked for."""
+        if scope["path"] == "/login":
+            return LOGIN_BYTES
+        return self.request_bytes if brings_images(scope) else self.json_bytes
 
     def _refused(self, scope: Scope, headers: dict[bytes, str]) -> tuple[int, dict[str, str]] | None:
         host = headers.get(b"host", "")
@@ -62,7 +70,7 @@ class Guard:
             return 401, {"error": "The request comes from another site's page.", "why": "", "try": ""}
         if self.token is None or any(_below(scope["path"], free) for free in FREE):
             return None
-        if _same(_token_of(headers), self.token):
+        if _same(_token_of(headers, self.cookie), self.token):
             return None
         if scope["path"] == "/" and scope["method"] == "GET":
             return None  # the page that asks for the token
@@ -84,7 +92,7 @@ class Guard:
             nonlocal begun, refused
             if read > most and not begun:  # whatever the parser made of it
                 begun = refused = True
-                await _answer(send, 413, _too_large(most))
+                await answer(send, 413, _too_large(most))
             if refused:
                 return
             if message["type"] == "http.response.start":
@@ -98,28 +106,34 @@ class Guard:
             await self.app(scope, counted, with_headers)
         except _TooLong:
             if not begun:
-                await _answer(send, 413, _too_large(most))
+                await answer(send, 413, _too_large(most))
 
 
 class _TooLong(Exception):
     """A body that goes on beyond what its sender said, or never said."""
 
 
-def knows(token: str | None, scope: Scope) -> bool:
+def cookie_name(run: Path) -> str:
+    """A cookie of its own for each run: browsers do not tell the ports of a machine apart."""
+    return f"oltr_{hashlib.sha256(str(run.absolute()).encode(errors='replace')).hexdigest()[:12]}"
+
+
+def brings_images(scope: Scope) -> bool:
+    """Whether images come with a request."""
+    return scope["type"] == "http" and scope["method"] == "POST" and scope["path"] in IMAGES
+
+
+def knows(token: str | None, cookie: str, scope: Scope) -> bool:
     """Whether a request has the token, or needs none."""
     headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
-    return token is None or _same(_token_of(headers), token)
+    return token is None or _same(_token_of(headers, cookie), token)
 
 
-def _token_of(headers: dict[bytes, str]) -> str:
+def _token_of(headers: dict[bytes, str], cookie: str) -> str:
     scheme, _, given = headers.get(b"authorization", "").partition(" ")
     if scheme.lower() == "bearer":
         return given.strip()
-    try:
-        found = SimpleCookie(headers.get(b"cookie", "")).get(COOKIE)
-    except CookieError:
-        return ""
-    return found.value if found is not None else ""
+    return cookie_parser(headers.get(b"cookie", "")).get(cookie, "")
 
 
 def _same(one: str, other: str) -> bool:
@@ -150,9 +164,10 @@ def _below(path: str, free: str) -> bool:
     return path.startswith(free) if free.endswith("/") else path == free
 
 
-def _length(headers: dict[bytes, str]) -> int:
-    length = headers.get(b"content-length", "0")
-    return int(length) if length.isdecimal() else 0
+def length_of(headers: dict[bytes, str], unsaid: int = 0) -> int:
+    """Bytes of a request, by what its sender says."""
+    length = headers.get(b"content-length", "")
+    return int(length) if length.isdecimal() else unsaid
 
 
 def _too_large(most: int) -> dict[str, str]:
@@ -163,7 +178,11 @@ def _too_large(most: int) -> dict[str, str]:
     }
 
 
-async def _answer(send: Send, status: int, body: dict[str, str]) -> None:
-    headers = [(b"content-type", b"application/json"), (b"connection", b"close"), *HEADERS.items()]
+async def answer(
+    send: Send, status: int, body: dict[str, str], more: dict[bytes, bytes] | None = None
+) -> None:
+    """Refuse a request whose body is not read."""
+    always = {b"content-type": b"application/json", b"connection": b"close"}
+    headers = list((always | HEADERS | (more or {})).items())
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": json.dumps(body).encode()})

@@ -44,10 +44,10 @@ class Intake:
         """Stop its threads."""
         self.decoders.shutdown()
 
-    def predict(self, sent: Sequence[Sent], only: str | None = None) -> tuple[str, list[Row]]:
+    def predict(self, sent: Sequence[Sent], only: Sequence[str] | None = None) -> tuple[str, list[Row]]:
         """The model's version and a row of predictions.csv for each image, of which nothing is kept."""
         run, answers = self.state.snapshot.run, self.state.answers
-        asked = asked_of(run, [name.strip() for name in only.split(",")] if only is not None else None)
+        asked = asked_of(run, None if only is None else _names(only, run.class_names))
         pixels, problems = self._pixels(sent)
         found = iter(answers(run, answers.outputs(pixels), asked) if len(pixels) else ())
         return run.model_version, [
@@ -72,12 +72,12 @@ class Intake:
                 continue
             kept = f"uploads/{number}{_suffix(each.content)}"
             good.append(Upload(number, now(), each.name, kept, len(each.content), self.state.weights, row))
-        self._store(good, [new[upload.id].content for upload in good])
+        stored = self._store(good, [new[upload.id].content for upload in good])
         found: list[str | Row] = [
             {"name": each.name, "error": failed[number]} if number in failed else number
             for number, each in zip(ids, sent, strict=True)
         ]
-        return found, len(ids) - len(good) - sum(not isinstance(each, str) for each in found)
+        return found, len(ids) - stored - sum(not isinstance(each, str) for each in found)
 
     def delete(self, numbers: Sequence[str]) -> int:
         """Forget images; classes that were learned from them stay."""
@@ -126,24 +126,28 @@ class Intake:
         """The file of a kept image."""
         return self.state.run.path / self.state.snapshot.upload(number).kept
 
-    def _store(self, uploads: list[Upload], contents: list[bytes]) -> None:
-        """On disk first, then in the snapshot."""
+    def _store(self, uploads: list[Upload], contents: list[bytes]) -> int:
+        """On disk first, then in the snapshot; how many were not there meanwhile, from somebody else."""
         if not uploads:
-            return
+            return 0
         pairs = list(zip(uploads, contents, strict=True))
         list(self.decoders.map(lambda pair: self._make_thumbnail(*pair), pairs))
         with self.state.lock:
             self.state.catch_up()
+            there = self.state.snapshot.images
+            new = {upload: content for upload, content in pairs if upload.id not in there}
             room = self.limits.kept_bytes - self.state.snapshot.bytes
-            if sum(upload.bytes for upload in uploads) > room:
+            if sum(upload.bytes for upload in new) > room:
                 raise TooLarge(
                     "There is no room for these images.",
                     f"All that wait may take {self.limits.kept_bytes:,} bytes; {max(room, 0):,} are left.",
                     "delete some, or serve with a larger --keep",
                 )
-            self.state.uploads.keep(uploads, contents)
-            self.state.renew(dict(self.state.snapshot.images) | {upload.id: upload for upload in uploads})
+            if new:
+                self.state.uploads.keep(list(new), list(new.values()))
+                self.state.renew(dict(there) | {upload.id: upload for upload in new})
         self.state.grouper.look()
+        return len(new)
 
     def _make_thumbnail(self, upload: Upload, content: bytes) -> None:
         place = self.state.uploads.thumbnail(upload.id)
@@ -170,6 +174,12 @@ class Intake:
             return decode_image(sent.content, frame, sent.name, self.limits.image_pixels)[0]
         except UnreadableImage as problem:
             return problem.reason
+
+
+def _names(given: Sequence[str], known: Sequence[str]) -> list[str]:
+    """Classes one by one or with commas between; a name with a comma is known as a whole."""
+    parts = ([each] if each in known else each.split(",") for each in given)
+    return [name.strip() for some in parts for name in some]
 
 
 def _suffix(content: bytes) -> str:

@@ -150,5 +150,10 @@ def labels_csv(now: Snapshot) -> str:
             if mark.status == "named":
                 name = now.images[number].name if number in now.images else ""
                 path = (now.run.path / mark.kept).absolute()
-                table.writerow([path, mark.name, "train", name, mark.time, mark.by])
+                table.writerow([path, mark.name, "train", _plain(name), mark.time, _plain(mark.by)])
         return text.getvalue()
+
+
+def _plain(text: str) -> str:
+    """What people alone read, such that no spreadsheet takes it for a formula."""
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text

@@ -49,12 +49,7 @@ class State:
         self.limits = limits
         self.run = run  # for the thread that has the lock
         check_writable(run.folder.history)
-        if SCORES[run.rule.score]().view:
-            raise UserError(
-                f"The run's score, {run.rule.score}, needs a gradient for every image.",
-                "Images that wait could not be judged again at once when a class is named.",
-                f"oltr evaluate {run.path} --score max-logit --keep, then serve",
-            )
+        _check_score(run)
         self._make_exemplars()
         trained = self.run.with_changes(fold(self.run.changes.trained, []))
         self.batcher = Batcher(trained, limits.waiting)
@@ -63,7 +58,7 @@ class State:
         self.uploads = Uploads(self.run.path, self.run.history)
         self.lock, self.revision = threading.RLock(), 0
         self._changes: dict[int, dict[str, Change]] = {}
-        self._stamp: tuple[int, int] | None = None
+        self._stamp: tuple[int, ...] | None = None
         self.uploads.clean()
         self.snapshot = Snapshot(self.run, -1)
         self.renew({upload.id: upload for upload in self._of_these_weights()})
@@ -91,11 +86,33 @@ class State:
             if self._file_stamp() == self._stamp:
                 return
             stamp = self._file_stamp()  # before reading: what is written meanwhile is read the next time
-            settled = time.time_ns() - stamp[0] > SETTLED
-            changed = self._read()
+            settled = time.time_ns() - max(stamp[::2]) > SETTLED
+            changed = self._take_up_rule()
+            changed = self._read() or changed
             self._stamp = stamp if settled else None
         if changed:
             self.grouper.look()
+
+    def _take_up_rule(self) -> bool:
+        """Whether another process gave the run another rejection rule, by which all is answered then."""
+        run, before = self.run, self.run.facts
+        try:
+            facts = run.folder.run()
+            if all(facts.get(key) == before.get(key) for key in ("decision", "temperature")):
+                return False
+            self._answer_by(facts)
+        except UserError as problem:
+            console.warn(f"The run's new rejection rule is not taken up. {problem}")
+            self._answer_by(before)
+        return True
+
+    def _answer_by(self, facts: dict[str, Any]) -> None:
+        """Answer all images anew, by what run.yaml says."""
+        self.run.facts = facts
+        for part in ("rule", "temperature", "as_trained"):
+            self.run.__dict__.pop(part, None)
+        _check_score(self.run)
+        self.renew(self.snapshot.images, anew=True)
 
     def _read(self) -> bool:
         """Whether the file had anything new, which is in the snapshot then."""
@@ -133,10 +150,10 @@ class State:
                     raise
         raise AssertionError
 
-    def renew(self, images: Mapping[str, Upload]) -> None:
-        """Replace the snapshot by one of the run as it is now."""
+    def renew(self, images: Mapping[str, Upload], anew: bool = False) -> None:
+        """Replace the snapshot by one of the run as it is now; `anew`: no answer stays."""
         last, before = self.run.changes.last, self.snapshot
-        if last == before.last_action:  # the same classes: answers that are there stay
+        if last == before.last_action and not anew:  # the same classes: answers that are there stay
             run, marks = before.run, before.marks
             answered = {number: before.answers[number] for number in images if number in before.answers}
         else:
@@ -171,8 +188,8 @@ class State:
         return changes_between(answers_after(number - 1), answers_after(number))
 
     def _of_these_weights(self) -> list[Upload]:
-        """All uploads; those whose outputs are of other weights are judged again, or forgotten if they are
-        gone."""
+        """All uploads; those whose outputs are of other weights are judged again, or left out if that
+        fails."""
         uploads = self.uploads.all()
         found, again = [each for each in uploads if each.model == self.weights], []
         for each in uploads:
@@ -181,20 +198,33 @@ class State:
             try:
                 pixels = read_image(self.run.path / each.kept, self.run.config.data.frame)
             except UnreadableImage as problem:
-                console.warn(problem.what)
-                self.uploads.delete([each])
+                console.warn(f"{problem.what} Image {each.id} ({each.name}) is left out, and kept on disk.")
+                self.uploads.left_out.add(each.id)
                 continue
             again.append(replace(each, model=self.weights, outputs=self.answers.outputs(pixels[None])[0]))
         self.uploads.replace(again)
         return sorted([*found, *again], key=lambda each: each.time)
 
-    def _file_stamp(self) -> tuple[int, int]:
-        """Changes when somebody writes the history."""
-        try:
-            found = self.run.folder.history.stat()
-        except FileNotFoundError:
-            return 0, 0
-        return found.st_mtime_ns, found.st_size
+    def _file_stamp(self) -> tuple[int, ...]:
+        """Changes when somebody writes the history, or another rejection rule: the time and size of each."""
+        stamp: tuple[int, ...] = ()
+        for file in (self.run.folder.history, self.run.path / "run.yaml"):
+            try:
+                found = file.stat()
+            except FileNotFoundError:
+                stamp += 0, 0
+            else:
+                stamp += found.st_mtime_ns, found.st_size
+        return stamp
+
+
+def _check_score(run: TrainedRun) -> None:
+    if SCORES[run.rule.score]().view:
+        raise UserError(
+            f"The run's score, {run.rule.score}, needs a gradient for every image.",
+            "Images that wait could not be judged again at once when a class is named.",
+            f"oltr evaluate {run.path} --score max-logit --keep, then serve",
+        )
 
 
 def _stacked(images: Mapping[str, Upload]) -> np.ndarray:

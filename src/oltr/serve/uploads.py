@@ -42,10 +42,11 @@ class Uploads:
         self.run_folder, self.history = run_folder, history
         self.folder = run_folder / "uploads"
         self.thumbnails = self.folder / "thumbnails"
+        self.left_out: set[str] = set()  # rows without outputs of the present weights
 
     def all(self, without: Iterable[str] = ()) -> list[Upload]:
         """The rows whose id is not among those given, oldest first."""
-        known = set(without)
+        known = self.left_out | set(without)
         return [
             _upload(*row)
             for row in self._rows("id, time, name, kept, bytes, model, outputs")
@@ -53,11 +54,11 @@ class Uploads:
         ]
 
     def ids(self) -> set[str]:
-        """Of all rows."""
+        """Of all rows but those left out."""
         if not self.history.path.is_file():
             return set()
         with self.history.database() as database:
-            return {row[0] for row in database.execute("SELECT id FROM uploads")}
+            return {row[0] for row in database.execute("SELECT id FROM uploads")} - self.left_out
 
     def keep(self, uploads: Sequence[Upload], contents: Sequence[bytes]) -> None:
         """Put images on disk, then their rows; both are there when this returns."""
@@ -76,6 +77,7 @@ class Uploads:
                 [(u.id, u.time, u.name, u.kept, u.bytes, u.model, u.outputs.tobytes()) for u in uploads],
             )
             database.execute("COMMIT")
+        self.left_out -= {upload.id for upload in uploads}
 
     def delete(self, uploads: Sequence[Upload]) -> None:
         """Forget images: their rows, then their files."""
@@ -89,7 +91,7 @@ class Uploads:
 
     def clean(self) -> None:
         """Remove files without a row, which a killed process left; another that serves may be adding some."""
-        ids, before = self.ids(), time.time() - ABANDONED
+        ids, before = self.ids() | self.left_out, time.time() - ABANDONED
         for folder in (self.folder, self.thumbnails):
             for file in folder.iterdir() if folder.is_dir() else ():
                 known = file.suffix == ".json" or file.stem in ids

@@ -10,7 +10,6 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 
 from oltr import __version__
 from oltr.serve import schema
-from oltr.serve.guard import COOKIE
 from oltr.serve.listings import group_state
 from oltr.serve.routes.parts import Serving
 
@@ -62,5 +61,6 @@ def login(given: schema.Login, request: Request) -> Response:
     answer = Response(status_code=204)
     if token is not None:
         secure = request.url.scheme == "https"
-        answer.set_cookie(COOKIE, token, max_age=YEAR, httponly=True, samesite="strict", secure=secure)
+        name = request.app.state.cookie
+        answer.set_cookie(name, token, max_age=YEAR, httponly=True, samesite="strict", secure=secure)
     return answer

@@ -34,7 +34,9 @@ def predict(
     service: Serving,
     request: Request,
     files: Files,
-    only: Annotated[str | None, Query(description="classes that can occur, commas between")] = None,
+    only: Annotated[
+        list[str] | None, Query(description="classes that can occur: commas between, or one each time")
+    ] = None,
 ) -> dict[str, Any]:
     """Answers for images, which are not kept; the same as those of `oltr predict`."""
     model, rows = service.intake.predict(_sent(files, service.state.limits), only)
@@ -45,13 +47,14 @@ def predict(
 @router.post("/images", response_model=schema.KeptImages)
 def keep(service: Serving, request: Request, files: Files) -> dict[str, Any]:
     """Keep images among those that wait; an image that is there already is not kept twice."""
-    found, again = service.intake.keep(_sent(files, service.state.limits))
+    sent = _sent(files, service.state.limits)
+    found, again = service.intake.keep(sent)
     now = service.state.snapshot
     records = [
-        (now.record(each) if each in now.images else {"name": each, "error": "it was deleted at once"})
+        (now.record(each) if each in now.images else {"name": file.name, "error": "it was deleted at once"})
         if isinstance(each, str)
         else each
-        for each in found
+        for each, file in zip(found, sent, strict=True)
     ]
     request.app.state.metrics.count(records)
     return {"images": records, "again": again}
@@ -115,12 +118,19 @@ def delete_all(service: Serving, status: Status) -> dict[str, int]:
 
 
 @router.get("/examples", response_class=Response, responses=_pictures("jpeg"), tags=["classes"])
-def example(service: Serving, name: str, number: Annotated[int, Query(ge=0, le=100)] = 0) -> Response:
+def example(
+    service: Serving,
+    name: str,
+    number: Annotated[int, Query(ge=0, le=100)] = 0,
+    model: Annotated[str | None, Query(description="of which it is; then it may be kept for ever")] = None,
+) -> Response:
     """A small picture of a class."""
-    found = service.examples.picture(name, number)
+    examples = service.examples
+    found = examples.picture(name, number)
     if found is None:
         raise Missing(f"There is no picture {number} of {name!r}.")
-    return Response(found, media_type="image/jpeg", headers={"cache-control": "private, max-age=3600"})
+    headers = FOR_EVER if model == examples.run.model_version else {"cache-control": "no-cache"}
+    return Response(found, media_type="image/jpeg", headers=headers)
 
 
 def _sent(files: Sequence[UploadFile], limits: Limits) -> list[Sent]:
