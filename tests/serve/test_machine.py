@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from oltr.runs import history
+from oltr.serve.intake import Intake
 from tests.helpers.colours import UNKNOWN
 from tests.helpers.serving import files, png, upload
 
@@ -61,7 +62,7 @@ def full_while_written(patch) -> None:
 
 
 def full_for_small_copies(patch) -> None:
-    patch.setattr("oltr.serve.intake.Intake._make_thumbnail", raising(FULL))
+    patch.setattr(Intake, "_make_thumbnail", raising(FULL))
 
 
 def full_while_received(patch) -> None:
