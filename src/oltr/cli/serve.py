@@ -9,8 +9,7 @@ import tyro
 
 from oltr.cli.options import Root, Run
 from oltr.errors import UserError
-
-GIGABYTE, MEGABYTE = 10**9, 10**6
+from oltr.serve.limits import GIGABYTE, MEGABYTE, Limits
 
 
 def serve(
@@ -18,8 +17,8 @@ def serve(
     host: str = "127.0.0.1",
     port: int = 8000,
     token: str | None = None,
-    keep: Annotated[float, tyro.conf.arg(metavar="GB")] = 10,
-    image: Annotated[float, tyro.conf.arg(metavar="MB")] = 50,
+    keep: Annotated[float, tyro.conf.arg(metavar="GB")] = Limits.kept_bytes / GIGABYTE,
+    image: Annotated[float, tyro.conf.arg(metavar="MB")] = Limits.image_bytes / MEGABYTE,
     source: Annotated[str | None, tyro.conf.arg(metavar="SOURCE")] = None,
     root: Root = None,
 ) -> None:
@@ -44,7 +43,6 @@ def serve(
         ) from None
     from oltr.console import console
     from oltr.runs.trained_run import TrainedRun
-    from oltr.serve.limits import Limits
     from oltr.serve.service import Service
 
     token = token if token is not None else os.environ.get("OLTR_TOKEN") or None
