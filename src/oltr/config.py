@@ -40,6 +40,10 @@ class DataConfig:
     smallest_crop: float = 0.08  # least share of the area that a "resized" crop keeps
     flip: bool = True
     jitter: float = 0.4  # brightness, contrast and saturation each by a factor in 1 ± jitter
+    # Strong augmentation: the chance of each for an image.
+    affine: float = 0.0  # a rotation (up to 30°), shear (0.3) or shift (0.2 of the side), one of five
+    colour: float = 0.0  # one of the seven operations of data/colour.py
+    erase: float = 0.0  # a square, 0.2 to 0.6 of the side, becomes the mean colour
     mean: tuple[float, float, float] = (0.485, 0.456, 0.406)
     std: tuple[float, float, float] = (0.229, 0.224, 0.225)
 

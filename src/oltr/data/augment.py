@@ -1,4 +1,4 @@
-"""The paper's augmentation on whole batches, each image with its own draw, on CPU or GPU."""
+"""Augmentation on whole batches, each image by its own draws, on CPU or GPU."""
 
 from __future__ import annotations
 
@@ -10,20 +10,32 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from oltr.config import DataConfig
+from oltr.data.affine import cut, random_affine
+from oltr.data.colour import grey_of, recolour
+from oltr.data.erase import erase
 
 _DRAWS = 16  # random numbers per image; the spare ones let new augmentations leave the others unchanged
 _TRIES = 10  # areas and shapes drawn until a "resized" crop fits, as in torchvision; the first are of the 16
 _STEPS = 3  # brightness, contrast, saturation
+_WEAK = _DRAWS + 2 * (_TRIES - 1)
+_AFFINE, _COLOUR, _ERASE = (slice(_WEAK + start, _WEAK + end) for start, end in ((0, 3), (3, 6), (6, 10)))
 
 
-def draw_views(rng: np.random.Generator, images: int) -> Tensor:
-    """Uniform random numbers (n×34) that determine one augmented view of each image."""
-    parts = (rng.random((images, number), dtype=np.float32) for number in (_DRAWS, 2 * (_TRIES - 1)))
-    return torch.from_numpy(np.concatenate(list(parts), axis=1))
+def draws_per_view(config: DataConfig) -> int:
+    """How many random numbers a view takes: 34, and ten more where strong augmentation is on."""
+    return _ERASE.stop if config.affine or config.colour or config.erase else _WEAK
+
+
+def draw_views(rng: np.random.Generator, images: int, numbers: int = _WEAK) -> Tensor:
+    """Uniform random numbers (n×`numbers`) that determine one augmented view of each image."""
+    # Drawn part by part: the earlier numbers do not depend on whether there are later ones.
+    parts = (_DRAWS, _WEAK - _DRAWS, numbers - _WEAK)
+    drawn = [rng.random((images, width), dtype=np.float32) for width in parts if width]
+    return torch.from_numpy(np.concatenate(drawn, axis=1))
 
 
 class Augment:
-    """uint8 B×3×S×S → float B×3×s×s, normalised: random crop, flip and colour jitter, or the centre crop."""
+    """uint8 B×3×S×S → float B×3×s×s, normalised: a random view of each image, or the centre crop."""
 
     def __init__(self, config: DataConfig, device: torch.device | str = "cpu"):
         self.config = config
@@ -44,38 +56,49 @@ class Augment:
         """One augmented view of each image, by its row of `draws` (see `draw_views`); features pass."""
         if images.is_floating_point():
             return images
-        config = self.config
-        x = self._crop(images, draws)
+        config, x = self.config, images
+        if config.colour:
+            # Before the crop: the black beside a moved picture is no part of its colours and stays black.
+            x = recolour(x, draws[:, _COLOUR], config.colour)
+        x = self._crop(x, draws)
         if config.flip:
             x = torch.where((draws[:, 4] < 0.5).view(-1, 1, 1, 1), x.flip(3), x)
-        x = x.float() / 255 if not x.is_floating_point() else x
+        x = _as_float(x)
         if config.jitter:
             x = jitter(x, 1 + config.jitter * (2 * draws[:, 5:8] - 1), draws[:, 8:11].argsort(dim=1))
-        return torch.addcmul(self.shift, x, self.scale)
+        x = torch.addcmul(self.shift, x, self.scale)
+        return erase(x, draws[:, _ERASE], config.erase) if config.erase else x
 
     def _crop(self, images: Tensor, draws: Tensor) -> Tensor:
-        size = self.config.image_size
-        if self.config.crop == "resized":
-            return _resized_crop(images, crop_boxes(draws, images.shape[3], self.config.smallest_crop), size)
-        if self.config.crop == "padded":
-            images = F.pad(images, [size // 8] * 4)
-        rooms = (side - size + 1 for side in images.shape[2:])
-        top, left = (
-            (draw * room).long().clamp(max=room - 1)
-            for draw, room in zip(draws[:, :2].unbind(1), rooms, strict=True)
-        )
-        steps = torch.arange(size, device=images.device)
-        rows, columns = top[:, None] + steps, left[:, None] + steps  # B×s
+        config, size = self.config, self.config.image_size
+        maps = random_affine(draws[:, _AFFINE], config.affine) if config.affine else None
+        if config.crop == "resized":
+            boxes = crop_boxes(draws, images.shape[3], config.smallest_crop)
+            return cut(_as_float(images), boxes, size, maps)
+        margin = size // 8 if config.crop == "padded" else 0
+        room = images.shape[3] + 2 * margin - size + 1
+        corner = (draws[:, :2] * room).long().clamp(max=room - 1)  # top and left
+        if maps is not None:
+            boxes = torch.cat([corner.flip(1) - margin, torch.full_like(corner, size)], dim=1)
+            return cut(_as_float(images), boxes, size, maps, "zeros" if margin else "reflection")
+        if margin:
+            images = F.pad(images, [margin] * 4)
+        rows, columns = (corner[:, :, None] + torch.arange(size, device=images.device)).unbind(1)  # B×s
         batch = torch.arange(len(images), device=images.device)
         # Indexing channels-last keeps the three colours of a pixel together: one read instead of three.
         picked = images.permute(0, 2, 3, 1)[batch[:, None, None], rows[:, :, None], columns[:, None, :]]
         return picked.permute(0, 3, 1, 2)
 
 
+def _as_float(images: Tensor) -> Tensor:
+    """Pixels in 0..1."""
+    return images if images.is_floating_point() else images.float() / 255
+
+
 def crop_boxes(draws: Tensor, side: int, smallest: float) -> Tensor:
     """Left, top, width and height (n×4, whole pixels) of a random part of a side×side picture for each of n
     `draws`: the first area (smallest..1) and shape (3/4..4/3) of ten that fit, or else the whole picture."""
-    tries = torch.cat([draws[:, :2], draws[:, _DRAWS:]], dim=1).view(len(draws), _TRIES, 2)
+    tries = torch.cat([draws[:, :2], draws[:, _DRAWS:_WEAK]], dim=1).view(len(draws), _TRIES, 2)
     area = side**2 * (smallest + (1 - smallest) * tries[:, :, 0])
     shape = torch.exp((2 * tries[:, :, 1] - 1) * math.log(4 / 3))
     sides = torch.stack([(area * shape).sqrt(), (area / shape).sqrt()], dim=2).round()  # n×10×2
@@ -86,19 +109,6 @@ def crop_boxes(draws: Tensor, side: int, smallest: float) -> Tensor:
     return torch.cat([(draws[:, 2:4] * (room + 1)).floor().minimum(room), chosen], dim=1)
 
 
-def _resized_crop(images: Tensor, boxes: Tensor, size: int) -> Tensor:
-    """Those parts of the images (n×4: left, top, width, height), resized to size×size bilinearly."""
-    low, length = (boxes / images.shape[3]).split(2, dim=1)
-    centre, zero = 2 * low + length - 1, torch.zeros_like(length[:, 0])
-    across = torch.stack([length[:, 0], zero, centre[:, 0]], dim=1)
-    down = torch.stack([zero, length[:, 1], centre[:, 1]], dim=1)
-    grid = F.affine_grid(
-        torch.stack([across, down], dim=1), [len(images), 3, size, size], align_corners=False
-    )
-    pixels = images.float() / 255
-    return F.grid_sample(pixels, grid, mode="bilinear", padding_mode="reflection", align_corners=False)
-
-
 def jitter(x: Tensor, factors: Tensor, order: Tensor) -> Tensor:
     """Brightness, contrast and saturation of each image, by its own factors (B×3) in its own order (B×3).
 
@@ -107,7 +117,7 @@ def jitter(x: Tensor, factors: Tensor, order: Tensor) -> Tensor:
     for step in range(_STEPS):
         kind = order[:, step]
         a = factors.gather(1, kind[:, None]).view(-1, 1, 1, 1)
-        grey = 0.299 * x[:, 0:1] + 0.587 * x[:, 1:2] + 0.114 * x[:, 2:3]
+        grey = grey_of(x)
         target = torch.where((kind == 1).view(-1, 1, 1, 1), grey.mean(dim=(2, 3), keepdim=True), grey)
         target = target * (kind > 0).view(-1, 1, 1, 1)
         x = (a * x + (1 - a) * target).clamp(0, 1)

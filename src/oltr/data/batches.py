@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from oltr.config import StageConfig
-from oltr.data.augment import Augment, draw_views
+from oltr.config import DataConfig, StageConfig
+from oltr.data.augment import Augment, draw_views, draws_per_view
 from oltr.data.image_access import Images
 from oltr.distributed import rank, world_size
 from oltr.errors import UserError
@@ -22,7 +22,7 @@ AT_FIRST, AT_A_TIME = 4, 256
 
 
 class TrainBatch(NamedTuple):
-    """Stored images (uint8 B×3×S×S), the random draws of their augmentation (B×34), labels (B)."""
+    """Stored images (uint8 B×3×S×S), the random draws of their augmentation (B×34 or more), labels (B)."""
 
     pixels: Tensor
     draws: Tensor
@@ -39,9 +39,11 @@ class TrainBatches:
         key: tuple[int, int, int],
         device: torch.device,
         workers: int,
+        data: DataConfig | None = None,
     ):
         self.images, self.stage, self.key = images, stage, key
         self.device, self.workers = device, workers
+        self.numbers = draws_per_view(data or DataConfig())
         self.batch = batch_size(stage, len(images))
 
     def __len__(self) -> int:
@@ -55,7 +57,7 @@ class TrainBatches:
         for steps in _parts(len(self)):
             # All processes make all draws: the views do not depend on how many share the batch.
             draws = torch.stack(
-                [draw_views(generator(*self.key, step), self.batch)[part] for step in steps]
+                [draw_views(generator(*self.key, step), self.batch, self.numbers)[part] for step in steps]
             ).to(self.device)
             labels = torch.from_numpy(self.images.labels[mine[steps.start : steps.stop]]).to(self.device)
             for row in range(len(steps)):

@@ -31,7 +31,8 @@ def check_limits(config: RunConfig) -> None:
     within("data.image_size", config.data.image_size, 8, 2048)
     within("data.stored_size", config.data.stored_size, config.data.image_size, 4096)
     within("data.smallest_crop", config.data.smallest_crop, 0.01, 1)
-    within("data.jitter", config.data.jitter, 0, 1)
+    for name in ("jitter", "affine", "colour", "erase"):
+        within(f"data.{name}", getattr(config.data, name), 0, 1)
     for value in config.data.std:
         within("data.std", value, 1e-6, math.inf)
     for number in range(1, config.num_stages + 1):

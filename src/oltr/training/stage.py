@@ -251,8 +251,8 @@ class Stage:
         self.writer.start(write)
 
     def _batches(self, epoch: int) -> TrainBatches:
-        key = (self.config.seed, self.number, epoch)
-        return TrainBatches(self.run.images["train"], self.stage, key, self.run.device, self.run.workers)
+        run, key = self.run, (self.config.seed, self.number, epoch)
+        return TrainBatches(run.images["train"], self.stage, key, run.device, run.workers, self.config.data)
 
     def _class_means(self) -> torch.Tensor:
         run = self.run
