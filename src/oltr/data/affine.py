@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from oltr.data.chance import one_of
+
 _ROTATION = math.pi / 6  # radians
 _SHEAR = 0.3
 _SHIFT = 0.4  # of half the side
@@ -15,20 +17,16 @@ _KINDS = 5  # rotation, shear across and down, shift across and down
 
 
 def random_affine(draws: Tensor, chance: float) -> Tensor:
-    """Maps (n×2×3) from a view's coordinates (−1..1) to those of its crop, by n×3 `draws`: by `chance` one of
+    """Maps (n×2×3) from a view's coordinates (−1..1) to those of its crop, by n×2 `draws`: by `chance` one of
     a rotation, a shear or a shift, each uniform up to its limit, or else the identity."""
-    whether, which, amount = draws[:, :, None].unbind(1)
-    kinds = torch.arange(_KINDS, device=draws.device)
-    drawn = (whether < chance) & ((_KINDS * which).floor() == kinds)
-    amounts = drawn * (2 * amount - 1)  # n×5
-    angle, shear, shift = (
-        limit * part
-        for limit, part in zip((_ROTATION, _SHEAR, _SHIFT), amounts.split((1, 2, 2), dim=1), strict=True)
+    amounts = one_of(_KINDS, draws[:, :1], chance) * (2 * draws[:, 1:] - 1)
+    angle, shear, shift = amounts.split((1, 2, 2), dim=1)
+    cos, sin = (_ROTATION * angle).cos(), (_ROTATION * angle).sin()
+    (shear_across, shear_down), (shift_across, shift_down) = (
+        (limit * part).split(1, dim=1) for limit, part in ((_SHEAR, shear), (_SHIFT, shift))
     )
-    cos, sin = angle.cos(), angle.sin()
-    across = torch.cat([cos, shear[:, :1] - sin, shift[:, :1]], dim=1)
-    down = torch.cat([sin + shear[:, 1:], cos, shift[:, 1:]], dim=1)
-    return torch.stack([across, down], dim=1)
+    entries = [cos, shear_across - sin, shift_across, sin + shear_down, cos, shift_down]
+    return torch.cat(entries, dim=1).view(-1, 2, 3)
 
 
 def cut(

@@ -18,11 +18,11 @@ _DRAWS = 16  # random numbers per image; the spare ones let new augmentations le
 _TRIES = 10  # areas and shapes drawn until a "resized" crop fits, as in torchvision; the first are of the 16
 _STEPS = 3  # brightness, contrast, saturation
 _WEAK = _DRAWS + 2 * (_TRIES - 1)
-_AFFINE, _COLOUR, _ERASE = (slice(_WEAK + start, _WEAK + end) for start, end in ((0, 3), (3, 6), (6, 10)))
+_AFFINE, _COLOUR, _ERASE = (slice(_WEAK + start, _WEAK + end) for start, end in ((0, 2), (2, 4), (4, 8)))
 
 
 def draws_per_view(config: DataConfig) -> int:
-    """How many random numbers a view takes: 34, and ten more where strong augmentation is on."""
+    """How many random numbers a view takes: 34, and eight more where strong augmentation is on."""
     return _ERASE.stop if config.affine or config.colour or config.erase else _WEAK
 
 
