@@ -5,8 +5,9 @@ import pytest
 import torch
 
 from oltr.config import DataConfig
-from oltr.data.augment import Augment, crop_boxes, draw_views, jitter
+from oltr.data.augment import Augment, crop_boxes, draw_views, draws_per_view, jitter
 from oltr.samplers import generator
+from tests.helpers.gpu import needs_gpu
 
 UNIT = {"mean": (0.0, 0.0, 0.0), "std": (1.0, 1.0, 1.0)}  # leaves the pixels as they are, in 0..1
 STILL = {"flip": False, "jitter": 0.0, **UNIT}
@@ -206,6 +207,22 @@ def test_the_draws_of_old_are_the_first_sixteen():
     )
 
 
+def test_strong_augmentation_draws_more_numbers_after_the_others():
+    assert draws_per_view(DataConfig()) == 34 == draw_views(generator(3), 5).shape[1]
+    for option in ("affine", "colour", "erase"):
+        assert draws_per_view(DataConfig(**{option: 0.1})) == 42
+    longer = draw_views(generator(3), 5, 42)
+    assert longer.shape == (5, 42) and torch.equal(longer[:, :34], draw_views(generator(3), 5))
+    assert len(longer[:, 34:].unique()) == 40  # and none of them told twice
+
+
+@pytest.mark.parametrize("crop", ["resized", "random", "padded"])
+def test_longer_rows_leave_an_ordinary_view_as_it_is(crop):
+    config, images = DataConfig(image_size=8, stored_size=12, crop=crop), pictures()
+    views = [Augment(config).train(images, draw_views(generator(3), 6, numbers)) for numbers in (34, 42)]
+    assert torch.equal(*views)
+
+
 def test_a_resized_crop_of_everything_is_the_image():
     images = pictures(size=8)
     config = DataConfig(image_size=8, stored_size=8, crop="resized", smallest_crop=1.0, **STILL)
@@ -215,10 +232,11 @@ def test_a_resized_crop_of_everything_is_the_image():
 
 
 @pytest.mark.parametrize("crop", ["resized", "random", "padded"])
-def test_an_image_gets_the_same_view_however_the_batch_is_shared(crop):
-    config, images = DataConfig(image_size=8, stored_size=12, crop=crop), pictures(number=8)
+@pytest.mark.parametrize("strong", [{}, {"affine": 0.6, "colour": 0.8, "erase": 0.5}])
+def test_an_image_gets_the_same_view_however_the_batch_is_shared(crop, strong):
+    config, images = DataConfig(image_size=8, stored_size=12, crop=crop, **strong), pictures(number=8)
     augment = Augment(config)
-    draws = draw_views(generator(5, 1), 8)
+    draws = draw_views(generator(5, 1), 8, draws_per_view(config))
     whole = augment.train(images, draws)
     parts = [augment.train(images[part], draws[part]) for part in (slice(0, 4), slice(4, 8))]
     assert torch.equal(torch.cat(parts), whole)
@@ -237,3 +255,18 @@ def test_the_views_are_normalised():
     images = pictures(size=8)
     mean, std = torch.tensor(config.mean).view(3, 1, 1), torch.tensor(config.std).view(3, 1, 1)
     torch.testing.assert_close(train(config, images), (images / 255 - mean) / std)
+
+
+@needs_gpu
+@pytest.mark.parametrize("crop", ["resized", "random", "padded"])
+def test_strong_views_on_a_gpu_are_those_of_the_cpu_and_can_be_recorded_as_a_graph(crop):
+    config = DataConfig(image_size=32, stored_size=36, crop=crop, affine=0.6, colour=0.8, erase=0.5)
+    images, draws = pictures(number=64, size=36), draw_views(generator(5, 1), 64, draws_per_view(config))
+    expected = Augment(config).train(images, draws)
+    augment, pixels, numbers = Augment(config, "cuda"), images.cuda(), draws.cuda()
+    torch.testing.assert_close(augment.train(pixels, numbers).cpu(), expected, rtol=0, atol=1e-3)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        views = augment.train(pixels, numbers)
+    graph.replay()
+    torch.testing.assert_close(views.cpu(), expected, rtol=0, atol=1e-3)

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,7 +9,7 @@ from PIL import Image
 from oltr.config import DataConfig, StageConfig
 from oltr.data import batches as feed
 from oltr.data import image_access as opened
-from oltr.data.augment import Augment, draw_views
+from oltr.data.augment import Augment, draw_views, draws_per_view
 from oltr.data.batches import EvalBatches, TrainBatches, batch_size
 from oltr.data.image_access import Images, open_images
 from oltr.data.images import UnreadableImage, read_image
@@ -138,6 +140,18 @@ def test_views_are_drawn_from_key_and_step(manifest):
         (pixels,) = images.batches([order[5 * step : 5 * step + 5]], CPU, 0)
         assert torch.equal(batch.pixels, pixels)
         assert torch.equal(batch.draws, draw_views(generator(7, 1, 0, step), 5))
+
+
+def test_views_with_strong_augmentation_have_more_draws(manifest):
+    images, strong = open_images(manifest, ["train"], 8, 8, CPU)["train"], replace(STILL, colour=0.5)
+    plain, longer = (
+        list(TrainBatches(images, StageConfig(batch_size=5), (7, 1, 0), CPU, 0, data))
+        for data in (None, strong)
+    )
+    for step, (batch, other) in enumerate(zip(plain, longer, strict=True)):
+        assert torch.equal(other.draws, draw_views(generator(7, 1, 0, step), 5, draws_per_view(strong)))
+        assert torch.equal(other.draws[:, :34], batch.draws) and torch.equal(other.pixels, batch.pixels)
+        assert Augment(strong).train(other.pixels, other.draws).shape == (5, 3, 8, 8)
 
 
 @pytest.mark.parametrize("sampler", ["shuffle", "class-aware"])

@@ -21,7 +21,9 @@ def recolour(images: Tensor, draws: Tensor, chance: float) -> Tensor:
     """
     drawn, amount = one_of(len(KINDS), draws[:, :1], chance), draws[:, 1:]  # B×7, B×1
     auto, solarise, posterise = drawn[:, _BLENDS:, None, None].split(1, dim=1)
-    x = _change_bits(images, amount[:, :, None, None], solarise, posterise).float() / 255
+    # Colour by colour in memory, in which sums over an image and over neighbours are fast.
+    images = _change_bits(images, amount[:, :, None, None], solarise, posterise).contiguous()
+    x = images.float() / 255
 
     # 1 − a where the blend was drawn, else 0
     to_target = (drawn[:, :_BLENDS] * (0.9 - 1.8 * amount))[:, :, None, None]
