@@ -69,6 +69,17 @@ def test_same_seed_same_weights_other_seed_other_weights(pack, tmp_path):
     assert not same(weights(tmp_path / "a"), weights(tmp_path / "c"))
 
 
+def test_strong_augmentation_reaches_the_weights(pack, tmp_path):
+    plain, manifest = tiny_config("plain", epochs=(1,)), open_pack(pack).manifest
+    found = []
+    for name, changes in (("weak", {}), ("strong", {"affine": 0.6, "colour": 0.8, "erase": 0.5})):
+        config = dataclasses.replace(plain, data=dataclasses.replace(plain.data, **changes))
+        with console.silent():
+            network, _ = train(config, manifest, tmp_path / name, TrainOptions())
+        found.append(network.state_dict())
+    assert not same(*found)
+
+
 def test_however_many_trainings_there_are_in_a_process_each_is_compiled(pack, tmp_path, monkeypatch):
     monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="eager"))
     with torch._dynamo.config.patch(recompile_limit=1, fail_on_recompile_limit_hit=True):
@@ -229,6 +240,8 @@ def test_a_run_of_an_earlier_version_without_newer_settings_resumes(pack, tmp_pa
     for stage in ("stage1", "stage2"):
         for setting in ("ema", "lr_every", "optimizer", "layer_decay", "keep_statistics"):
             del kept["config"][stage][setting]
+    for setting in ("affine", "colour", "erase"):
+        del kept["config"]["data"][setting]
     (folder.path / "run.yaml").write_text(yaml.safe_dump(kept))
     before = weights(folder.path)
     folder.model.unlink()
