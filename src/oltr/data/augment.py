@@ -16,9 +16,10 @@ _TRIES = 10  # areas and shapes drawn until a "resized" crop fits, as in torchvi
 _STEPS = 3  # brightness, contrast, saturation
 
 
-def draw_views(rng: np.random.Generator, images: int) -> Tensor:
-    """Uniform random numbers (n×34) that determine one augmented view of each image."""
-    parts = (rng.random((images, number), dtype=np.float32) for number in (_DRAWS, 2 * (_TRIES - 1)))
+def draw_views(rng: np.random.Generator, images: int, numbers: int = 34) -> Tensor:
+    """Uniform random numbers (n×34, or more) that determine one augmented view of each image."""
+    widths = _DRAWS, 2 * (_TRIES - 1), numbers - 34
+    parts = (rng.random((images, number), dtype=np.float32) for number in widths)
     return torch.from_numpy(np.concatenate(list(parts), axis=1))
 
 
