@@ -123,7 +123,8 @@ class Method(nn.Module):
     ) -> dict[str, Tensor]:
         """Further terms of the loss that compare views of the same images (labels B); with two views or more.
 
-        With mixing the first view is the mixed one and `labels` are the images' own.
+        With mixing the first view is the mixed one and `labels` are the images' own. On a GPU features may be
+        in bfloat16, here as in `loss`: an auxiliary part takes them as float().
         """
         return {}
 

@@ -20,11 +20,11 @@ class Views:
     def __call__(
         self, pixels: Tensor, draws: Tensor, labels: Tensor, mixing: Tensor | None
     ) -> tuple[Tensor, Tensor | MixedLabels]:
-        size, more = len(pixels), self.number - 1
+        more = self.number - 1
         if mixing is None:
             images = torch.cat([pixels] * self.number) if more else pixels
             return self.augment.train(images, draws), labels.repeat(self.number) if more else labels
-        size = size // 2
+        size = len(pixels) // 2
         own, partners = labels.split(size)
         images = torch.cat([pixels, *[pixels[:size]] * more]) if more else pixels
         first, others, *clean = self.augment.train(images, draws).split(size)
