@@ -61,6 +61,11 @@ class StageConfig:
     batch_size: int = 128  # over all devices together
     sampler: Literal["shuffle", "class-aware", "balanced"] = "shuffle"
     images_per_class: int = 4  # drawn per class by the class-aware sampler
+    views: int = 1  # augmented views of each image in a step
+    mix: Literal["none", "cutmix", "mixup"] = "none"  # the first view with that of a partner image
+    mix_chance: float = 0.5  # that an image is mixed
+    # batch: another image of the same batch; balanced: an image of a class drawn uniformly
+    mix_partner: Literal["batch", "balanced"] = "batch"
     lr: float = 0.1  # backbone, attention and direct feature
     classifier_lr: float = 0.1
     memory_lr: float = 0.01
@@ -68,7 +73,9 @@ class StageConfig:
     optimizer: Literal["sgd", "adamw"] = "sgd"
     momentum: float = 0.9  # of SGD
     nesterov: bool = False  # the same, looking ahead
-    weight_decay: float = 5e-4  # AdamW: of matrices and kernels alone
+    weight_decay: float = 5e-4
+    # What it acts on under SGD; matrices: not on biases, norms and other scales, as always under AdamW.
+    weight_decay_on: Literal["all", "matrices"] = "all"
     schedule: Literal["step", "cosine"] = "step"
     lr_milestones: dict[int, float] = field(default_factory=dict)  # "step": from this epoch on, this factor
     warmup_epochs: int = 0  # linear, from the first epoch on

@@ -122,6 +122,20 @@ def test_adamw_decays_matrices_and_kernels_alone():
     assert by_name["backbone.net.bn1.weight"] == by_name["backbone.net.bn1.bias"] == 0.0
 
 
+@pytest.mark.parametrize("on", ["all", "matrices"])
+def test_sgd_decays_all_or_matrices_and_kernels_alone(on):
+    network, stage = a_network(), StageConfig(lr=0.1, weight_decay=0.05, weight_decay_on=on)
+    optimizer = make_optimizer(network, stage, fused=False)
+    decays = {id(p): group["weight_decay"] for group in optimizer.param_groups for p in group["params"]}
+    assert len(decays) == len(list(network.parameters()))
+    for name, parameter in network.named_parameters():
+        expected = 0.05 if on == "all" or parameter.ndim > 1 else 0.0
+        assert decays[id(parameter)] == expected, name
+    rates = {id(p): group["base_lr"] for group in optimizer.param_groups for p in group["params"]}
+    of_role = {"classifier": stage.classifier_lr, "memory": stage.memory_lr}
+    assert all(rates[id(p)] == of_role.get(role, stage.lr) for role, p in network.roles())
+
+
 def test_the_state_of_adamw_goes_through_a_file():
     straight, resumed = a_network(), a_network()
     first = make_optimizer(straight, ADAMW, fused=False)

@@ -14,17 +14,23 @@ from oltr.training.run_folder import RunFolder
 from tests.helpers.processes import run_python
 from tests.helpers.training import assert_learned_the_same, shared_words
 
+MIXED = ("views=2", "mix=cutmix", "mix_partner=balanced", "weight_decay_on=matrices")
 
-def train(pack, out, devices: int, method: str) -> None:
-    words = shared_words(pack, out, "--devices", str(devices), method=method)
+
+def train(pack, out, devices: int, method: str, changes: tuple[str, ...] = ()) -> None:
+    flags = [word for change in changes for stage in (1, 2) for word in ("--set", f"stage{stage}.{change}")]
+    words = shared_words(pack, out, "--devices", str(devices), *flags, method=method)
     done = run_python(["-m", "oltr.cli.main", *words])
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("method", ["oltr", "oltr-paper"])
-def test_weights_memory_and_outputs_match(pack, tmp_path, method):
-    train(pack, tmp_path / "one", 1, method)
-    train(pack, tmp_path / "two", 2, method)
+@pytest.mark.parametrize(
+    ("method", "changes"),
+    [("oltr", ()), ("oltr-paper", ()), pytest.param("oltr", MIXED, marks=pytest.mark.soak)],
+)
+def test_weights_memory_and_outputs_match(pack, tmp_path, method, changes):
+    train(pack, tmp_path / "one", 1, method, changes)
+    train(pack, tmp_path / "two", 2, method, changes)
     steps = 2 * (len(open_pack(pack).manifest.rows("train")) // 10)
     assert steps >= 10  # in each stage
     assert_learned_the_same(tmp_path / "one", tmp_path / "two")

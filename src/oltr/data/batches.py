@@ -12,21 +12,38 @@ from torch import Tensor
 from oltr.config import DataConfig, StageConfig
 from oltr.data.augment import Augment, draw_views, draws_per_view
 from oltr.data.image_access import Images
+from oltr.data.mixing import MIXING_DRAWS
 from oltr.distributed import rank, world_size
 from oltr.errors import UserError
-from oltr.samplers import SAMPLERS, generator
+from oltr.samplers import SAMPLERS, balanced, generator
 
 # Steps whose labels and draws are copied to the device together; few at first, so that the device has work
 # while the others are drawn.
 AT_FIRST, AT_A_TIME = 4, 256
+MIXING = 2**32 - 1  # in a key, a step that no epoch has: whom its images are mixed with, and how
 
 
 class TrainBatch(NamedTuple):
-    """Stored images (uint8 B×3×S×S), the random draws of their augmentation (B×34 or more), labels (B)."""
+    """Stored images (uint8 B×3×S×S), the draws of their views (V·B×34 or more, view by view), labels (B)."""
 
     pixels: Tensor
     draws: Tensor
     labels: Tensor
+
+
+class MixedBatch(NamedTuple):
+    """Images, then as many partners to mix them with: pixels and labels are 2B, draws (V + 1)·B×34.
+
+    The draws are those of the first views, then of the partners, then of the other views.
+    """
+
+    pixels: Tensor
+    draws: Tensor
+    labels: Tensor
+    mixing: Tensor  # B×5
+
+
+Batch = TrainBatch | MixedBatch
 
 
 class TrainBatches:
@@ -49,24 +66,48 @@ class TrainBatches:
     def __len__(self) -> int:
         return len(self.images) // self.batch
 
-    def __iter__(self) -> Iterator[TrainBatch]:
+    def __iter__(self) -> Iterator[Batch]:
         share = self.batch // world_size()
         part = slice(rank() * share, (rank() + 1) * share)
         mine = self.order().reshape(len(self), self.batch)[:, part]
+        mixed = self.stage.mix != "none"
+        if mixed:
+            mine = np.concatenate([mine, self.partners()[:, part]], axis=1)
+            mixing = torch.from_numpy(self._mixing_draws()[:, part])
         pixels = self.images.batches(mine, self.device, self.workers)
         for steps in _parts(len(self)):
             # All processes make all draws: the views do not depend on how many share the batch.
-            draws = torch.stack(
-                [draw_views(generator(*self.key, step), self.batch, self.numbers)[part] for step in steps]
-            ).to(self.device)
+            draws = torch.stack([self._draws(step, part) for step in steps]).to(self.device)
             labels = torch.from_numpy(self.images.labels[mine[steps.start : steps.stop]]).to(self.device)
+            how = mixing[steps.start : steps.stop].to(self.device) if mixed else None
             for row in range(len(steps)):
-                yield TrainBatch(next(pixels), draws[row], labels[row])
+                batch = TrainBatch(next(pixels), draws[row], labels[row])
+                yield batch if how is None else MixedBatch(*batch, how[row])
 
     def order(self) -> np.ndarray:
         """The image numbers of the epoch, over all processes."""
         sampler = SAMPLERS[self.stage.sampler]
         return sampler(self.images.labels, len(self) * self.batch, self.key, self.stage.images_per_class)
+
+    def partners(self) -> np.ndarray:
+        """The image that each image of the epoch is mixed with, over all processes: steps×batch."""
+        shape, key = (len(self), self.batch), (*self.key, MIXING)
+        if self.stage.mix_partner == "balanced":
+            return balanced(self.images.labels, len(self) * self.batch, key).reshape(shape)
+        return generator(*key).permuted(self.order().reshape(shape), axis=1)
+
+    def _mixing_draws(self) -> np.ndarray:
+        """Uniform random numbers that determine how the images of the epoch are mixed: steps×batch×5."""
+        shape = len(self), self.batch, MIXING_DRAWS
+        return generator(*self.key, MIXING, 0).random(shape, dtype=np.float32)
+
+    def _draws(self, step: int, part: slice) -> Tensor:
+        """The draws of a step's views, this process's part of each."""
+        keys: list[tuple[int, ...]] = [(step,)]
+        keys += [(step, 0)] if self.stage.mix != "none" else []
+        keys += [(step, view) for view in range(1, self.stage.views)]
+        views = [draw_views(generator(*self.key, *key), self.batch, self.numbers)[part] for key in keys]
+        return torch.cat(views) if len(views) > 1 else views[0]
 
 
 def _parts(steps: int) -> Iterator[range]:

@@ -19,6 +19,7 @@ from oltr.losses.focal import FocalLoss, focal_loss
 from oltr.losses.large_margin import LargeMarginLoss, large_margin_loss
 from oltr.losses.ldam import LDAMLoss, label_margins, ldam_loss
 from oltr.losses.lifted import LiftedStructureLoss, lifted_structure_loss
+from oltr.losses.mixed_labels import MixedLabels
 from oltr.losses.range import RangeLoss, between_classes, within_classes
 from oltr.losses.whole_batch import whole_batch
 
@@ -31,6 +32,7 @@ __all__ = [
     "LDAMLoss",
     "LargeMarginLoss",
     "LiftedStructureLoss",
+    "MixedLabels",
     "RangeLoss",
     "WeightedCrossEntropyLoss",
     "balanced_softmax_loss",

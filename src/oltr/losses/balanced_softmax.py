@@ -8,9 +8,11 @@ from torch.nn import functional as F
 from oltr.losses.class_counts import Counts, as_counts
 
 
-def balanced_softmax_loss(logits: Tensor, labels: Tensor, counts: Tensor, *, tau: float = 1.0) -> Tensor:
-    """Mean over the batch of −log(n_y^τ exp z_y / Σ_c n_c^τ exp z_c), z the logits: B×K, B, K → a scalar."""
-    return F.cross_entropy(logits + tau * counts.log(), labels)
+def balanced_softmax_loss(
+    logits: Tensor, labels: Tensor, counts: Tensor, *, tau: float = 1.0, reduction: str = "mean"
+) -> Tensor:
+    """−log(n_y^τ exp z_y / Σ_c n_c^τ exp z_c), z the logits: B×K, B, K → the batch's mean, or ("none") B."""
+    return F.cross_entropy(logits + tau * counts.log(), labels, reduction=reduction)
 
 
 class BalancedSoftmaxLoss(nn.Module):
@@ -23,5 +25,5 @@ class BalancedSoftmaxLoss(nn.Module):
         self.tau = tau
         self.register_buffer("counts", as_counts(counts))
 
-    def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
-        return balanced_softmax_loss(logits, labels, self.counts, tau=self.tau)
+    def forward(self, logits: Tensor, labels: Tensor, reduction: str = "mean") -> Tensor:
+        return balanced_softmax_loss(logits, labels, self.counts, tau=self.tau, reduction=reduction)

@@ -8,6 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from oltr.losses.balanced_softmax import BalancedSoftmaxLoss
+from oltr.losses.mixed_labels import MixedLabels
 from oltr.methods.base import METHODS, Method, MethodInfo
 from oltr.nn.network import Network, Output
 
@@ -32,3 +33,9 @@ class BalancedSoftmax(Method):
 
     def loss(self, stage: int, network: Network, output: Output, labels: Tensor) -> dict[str, Tensor]:
         return {"cross_entropy": self.balanced_softmax(output.logits.float(), labels)}
+
+    def mixed_loss(
+        self, stage: int, network: Network, output: Output, labels: MixedLabels
+    ) -> dict[str, Tensor]:
+        logits = output.logits.float()
+        return {"cross_entropy": labels.mean(lambda hard: self.balanced_softmax(logits, hard, "none"))}

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from torch import Tensor, nn
 
 from oltr.config import build
+from oltr.losses.mixed_labels import MixedLabels
 from oltr.nn.backbone import Backbone
 from oltr.nn.direct_feature import DirectFeature
 from oltr.nn.heads import LinearHead, Output
@@ -59,6 +60,11 @@ class Method(nn.Module):
         self.train_counts, self.image_size = train_counts, image_size  # images per class (K), on the CPU
         self.num_classes = len(train_counts)
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "loss" in vars(cls) and "mixed_loss" not in vars(cls):
+            cls.mixed_loss = Method.drawn_loss  # type: ignore[method-assign]
+
     @classmethod
     def check(cls, settings: Mapping[str, Any]) -> Any:
         """The settings as the method's own dataclass; a wrong name or value is a UserError."""
@@ -96,6 +102,32 @@ class Method(nn.Module):
         """The loss as named terms, already weighted; their sum is minimised."""
         return {"cross_entropy": network.head.cross_entropy(output, labels)}
 
+    def mixed_loss(
+        self, stage: int, network: Network, output: Output, labels: MixedLabels
+    ) -> dict[str, Tensor]:
+        """The loss of images that were mixed of two: the mean of λ·ℓ(z, first) + (1 − λ)·ℓ(z, second).
+
+        Exact for the loss above. A class that writes its own `loss` has `drawn_loss` in its place, unless it
+        writes its own `mixed_loss`, too.
+        """
+        return {"cross_entropy": labels.mean(lambda hard: network.head.cross_entropy(output, hard, "none"))}
+
+    def drawn_loss(
+        self, stage: int, network: Network, output: Output, labels: MixedLabels
+    ) -> dict[str, Tensor]:
+        """The same in expectation, for any loss: each image has one of both labels, the first by chance λ."""
+        return self.loss(stage, network, output, labels.drawn)
+
+    def across_views(
+        self, stage: int, network: Network, views: list[Output], labels: Tensor
+    ) -> dict[str, Tensor]:
+        """Further terms of the loss that compare views of the same images (labels B); with two views or more.
+
+        With mixing the first view is the mixed one and `labels` are the images' own. On a GPU features may be
+        in bfloat16, here as in `loss`: an auxiliary part takes them as float().
+        """
+        return {}
+
     def fit(self, network: Network, features: Tensor, labels: Tensor) -> float | None:
         """Set the head from all direct features of the training images (N×D) at once, where that is possible.
 
@@ -104,7 +136,11 @@ class Method(nn.Module):
         return None
 
     def after_step(self, stage: int, network: Network, output: Output, labels: Tensor) -> None:
-        """Called after each optimiser step, for updates without a gradient."""
+        """Called after each optimiser step, for updates without a gradient.
+
+        Of images that were mixed it gets the other views, which show the class alone; where there are none,
+        the mixed ones under the label that has the larger share of them.
+        """
 
     def after_training(
         self, network: Network, validation: Callable[[], tuple[Tensor, Tensor] | None]

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from oltr.config import within
 from oltr.losses.balanced_softmax import BalancedSoftmaxLoss
+from oltr.losses.mixed_labels import MixedLabels
 from oltr.methods.base import METHODS, Method, MethodInfo
 from oltr.nn.backbone import Backbone
 from oltr.nn.direct_feature import DirectFeature
@@ -63,14 +64,28 @@ class Experts(Method):
         return Network(backbone, DirectFeature(backbone.channels), head)
 
     def loss(self, stage: int, network: Network, output: Output, labels: Tensor) -> dict[str, Tensor]:
-        head = network.head
-        assert isinstance(head, ExpertHead)
-        logits = head.expert_logits(output.direct_feature)
+        logits = _expert_logits(network, output)
         every = logits.flatten(0, 1), labels.repeat(len(logits))
-        return {
-            "cross_entropy": self.balanced_softmax(*every),
-            "diversity": -self.settings.diversity * divergence(logits / self.settings.temperature),
-        }
+        return {"cross_entropy": self.balanced_softmax(*every), "diversity": self._diversity(logits)}
+
+    def mixed_loss(
+        self, stage: int, network: Network, output: Output, labels: MixedLabels
+    ) -> dict[str, Tensor]:
+        logits = _expert_logits(network, output)
+
+        def losses(hard: Tensor) -> Tensor:
+            every = logits.flatten(0, 1), hard.repeat(len(logits))
+            return self.balanced_softmax(*every, "none").view(len(logits), -1).mean(dim=0)
+
+        return {"cross_entropy": labels.mean(losses), "diversity": self._diversity(logits)}
+
+    def _diversity(self, logits: Tensor) -> Tensor:
+        return -self.settings.diversity * divergence(logits / self.settings.temperature)
+
+
+def _expert_logits(network: Network, output: Output) -> Tensor:
+    assert isinstance(network.head, ExpertHead)
+    return network.head.expert_logits(output.direct_feature)
 
 
 def divergence(logits: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from oltr.config import within
 from oltr.losses.balanced_softmax import BalancedSoftmaxLoss
+from oltr.losses.mixed_labels import MixedLabels
 from oltr.methods.base import METHODS, Method, MethodInfo
 from oltr.nn.direct_feature import DirectFeature
 from oltr.nn.fit_linear import fit_linear
@@ -72,6 +73,12 @@ class LogitAdjusted(Method):
 
     def loss(self, stage: int, network: Network, output: Output, labels: Tensor) -> dict[str, Tensor]:
         return {"cross_entropy": self.balanced_softmax(output.logits.float(), labels)}
+
+    def mixed_loss(
+        self, stage: int, network: Network, output: Output, labels: MixedLabels
+    ) -> dict[str, Tensor]:
+        logits = output.logits.float()
+        return {"cross_entropy": labels.mean(lambda hard: self.balanced_softmax(logits, hard, "none"))}
 
     def fit(self, network: Network, features: Tensor, labels: Tensor) -> float | None:
         if not isinstance(network.backbone, MultilevelBackbone):

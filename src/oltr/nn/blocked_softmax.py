@@ -24,13 +24,16 @@ def lengths(weight: Tensor) -> Tensor:
 
 
 @torch.compiler.disable
-def blocked_cross_entropy(v: Tensor, weight: Tensor, labels: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Mean over the batch of −log softmax(z)[label]: B×D, K×D, B (and K) → a scalar.
+def blocked_cross_entropy(
+    v: Tensor, weight: Tensor, labels: Tensor, bias: Tensor | None = None, reduction: str = "mean"
+) -> Tensor:
+    """−log softmax(z)[label]: B×D, K×D, B (and K) → its mean over the batch, or ("none") B.
 
     z = v·w_k + b_k with a bias; without one the weights have unit length, z = v·w_k / ‖w_k‖.
     """
     with torch.autocast(v.device.type, enabled=False):
-        return _CrossEntropy.apply(v.to(weight.dtype), weight, bias, labels)
+        losses = _CrossEntropy.apply(v.to(weight.dtype), weight, bias, labels)
+        return losses if reduction == "none" else losses.mean()
 
 
 @torch.compiler.disable
@@ -50,7 +53,7 @@ class _CrossEntropy(torch.autograd.Function):
         own = (v * weight[labels]).sum(dim=1)
         own = own / lengths(weight[labels]) if bias is None else own + bias[labels]
         ctx.save_for_backward(v, weight, bias, labels, largest, total)
-        return (total.log() + largest - own[:, None]).mean()
+        return (total.log() + largest - own[:, None])[:, 0]
 
     @staticmethod
     @once_differentiable
@@ -63,7 +66,7 @@ class _CrossEntropy(torch.autograd.Function):
                 w, scores = weight[block], _scores(v, weight, bias, block)
                 classes = torch.arange(block.start, block.stop, device=labels.device)
                 slope = (scores - largest).exp_().div_(total)
-                slope = slope.add_(labels[:, None] == classes, alpha=-1).mul_(gradient / len(v))
+                slope = slope.add_(labels[:, None] == classes, alpha=-1).mul_(gradient[:, None])
                 if to_bias is not None:
                     to_weight[block].addmm_(slope.T, v, beta=0)
                     to_bias[block] = slope.sum(dim=0)

@@ -37,6 +37,6 @@ class CosineClassifier(nn.Module):
         # Divided after the product, which has fewer elements than the weight where B < D.
         return (self.scale * squash(v, self.form)) @ self.weight.T / lengths(self.weight)
 
-    def cross_entropy(self, v: Tensor, labels: Tensor) -> Tensor:
-        """Mean cross-entropy of the logits of v, computed in blocks of classes: B×D, B → a scalar."""
-        return blocked_cross_entropy(self.scale * squash(v, self.form), self.weight, labels)
+    def cross_entropy(self, v: Tensor, labels: Tensor, reduction: str = "mean") -> Tensor:
+        """Cross-entropy of the logits of v, in blocks of classes: B×D, B → its mean, or ("none") B."""
+        return blocked_cross_entropy(self.scale * squash(v, self.form), self.weight, labels, None, reduction)

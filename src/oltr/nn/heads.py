@@ -25,6 +25,10 @@ class Output(NamedTuple):
     memory_feature: Tensor | None = None  # B×D
     concept_selector: Tensor | None = None  # B×D
 
+    def rows(self, rows: slice) -> Output:
+        """The output for some images of the batch."""
+        return Output(*(None if part is None else part[rows] for part in self))  # type: ignore[arg-type]
+
     @property
     def logits(self) -> Tensor:
         """B×K; a UserError where the head computed none."""
@@ -40,9 +44,9 @@ class Output(NamedTuple):
 class Head(nn.Module):
     """From the direct feature to the logits: B×D → Output."""
 
-    def cross_entropy(self, output: Output, labels: Tensor) -> Tensor:
-        """Mean over the batch of −log softmax(logits)[label], in float32."""
-        return F.cross_entropy(output.logits.float(), labels)
+    def cross_entropy(self, output: Output, labels: Tensor, reduction: str = "mean") -> Tensor:
+        """−log softmax(logits)[label] in float32: its mean over the batch, or ("none") that of each image."""
+        return F.cross_entropy(output.logits.float(), labels, reduction=reduction)
 
 
 class LinearHead(Head):
@@ -61,12 +65,11 @@ class LinearHead(Head):
         with torch.autocast(direct.device.type, enabled=False):
             return Output(self.classifier(direct.to(self.classifier.weight.dtype)), direct)
 
-    def cross_entropy(self, output: Output, labels: Tensor) -> Tensor:
+    def cross_entropy(self, output: Output, labels: Tensor, reduction: str = "mean") -> Tensor:
         if output.logits_or_none is not None:
-            return super().cross_entropy(output, labels)
-        return blocked_cross_entropy(
-            output.direct_feature, self.classifier.weight, labels, self.classifier.bias
-        )
+            return super().cross_entropy(output, labels, reduction)
+        weight, bias = self.classifier.weight, self.classifier.bias
+        return blocked_cross_entropy(output.direct_feature, weight, labels, bias, reduction)
 
 
 class MetaEmbeddingHead(Head):
@@ -94,7 +97,7 @@ class MetaEmbeddingHead(Head):
             parts.concept_selector,
         )
 
-    def cross_entropy(self, output: Output, labels: Tensor) -> Tensor:
+    def cross_entropy(self, output: Output, labels: Tensor, reduction: str = "mean") -> Tensor:
         if output.logits_or_none is not None or output.meta_embedding is None:
-            return super().cross_entropy(output, labels)
-        return self.classifier.cross_entropy(output.meta_embedding, labels)
+            return super().cross_entropy(output, labels, reduction)
+        return self.classifier.cross_entropy(output.meta_embedding, labels, reduction)

@@ -15,7 +15,11 @@ from oltr.nn.heads import Head, Output
 
 
 class Network(nn.Module):
-    """images → f → f_att → v_direct → head."""
+    """images → f → f_att → v_direct → head.
+
+    No output depends on the `auxiliary` parts, which learn with it: they are what `Method.across_views`
+    compares views in, and a finished model is without them.
+    """
 
     def __init__(
         self,
@@ -23,10 +27,11 @@ class Network(nn.Module):
         direct_feature: DirectFeature,
         head: Head,
         attention: Attention | None = None,
+        auxiliary: nn.ModuleDict | None = None,
     ):
         super().__init__()
         self.backbone, self.attention = backbone, attention
-        self.direct_feature, self.head = direct_feature, head
+        self.direct_feature, self.head, self.auxiliary = direct_feature, head, auxiliary
 
     def forward(self, images: Tensor) -> Output:
         return self.head(self.embed(images))
@@ -37,7 +42,7 @@ class Network(nn.Module):
         return self.direct_feature(f if self.attention is None else self.attention(f))
 
     def roles(self) -> Iterator[tuple[str, nn.Parameter]]:
-        """Each parameter with its role: backbone, attention, direct_feature, classifier or memory."""
+        """Each parameter with its role: the part that it is of, its head being "classifier" and "memory"."""
         for name, parameter in self.named_parameters():
             part = name.split(".")[0]
             if name.endswith("memory.centroids"):
@@ -52,8 +57,10 @@ class Network(nn.Module):
         logits = self(torch.zeros(1, 3, image_size, image_size, device=device)).logits
         self.train(training)
         used = _leaves(logits)
-        # The centroids may get their gradient from the loss alone.
-        return [p for role, p in self.roles() if p.requires_grad and role != "memory" and id(p) not in used]
+        by_loss = ("memory", "auxiliary")  # their gradient may come from the loss alone
+        return [
+            p for role, p in self.roles() if p.requires_grad and role not in by_loss and id(p) not in used
+        ]
 
 
 def _leaves(result: Tensor) -> set[int]:

@@ -16,6 +16,7 @@ def load_network(folder: RunFolder, config: RunConfig, counts: torch.Tensor) -> 
     """The trained network in evaluation mode; `counts` are the training images per class (K)."""
     weights = _weights(folder)
     network = build_network(config, build_method(config, counts), config.num_stages)
+    network.auxiliary = None  # as in the weights of a finished run
     try:
         network.load_state_dict(weights)
     except RuntimeError as problem:  # e.g. a run of an earlier version

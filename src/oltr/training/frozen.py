@@ -13,11 +13,13 @@ from oltr.training.layer_decay import find_layers
 def freeze(network: Network, stage: StageConfig, image_size: int, *, last_layer_only: bool = False) -> None:
     """Take the gradient from frozen roles and from parameters that no logit depends on, and from no other.
 
-    With `last_layer_only` all of the backbone but its last layer is frozen, too. DDP waits for the gradient
-    of every parameter that has one.
+    With `last_layer_only` all of the backbone but its last layer is frozen, too; with one view of each image
+    the auxiliary parts, which several are compared in. DDP waits for the gradient of every parameter that
+    has one.
     """
+    frozen = {*stage.frozen, *(["auxiliary"] if stage.views == 1 else [])}
     for role, parameter in network.roles():
-        parameter.requires_grad_(role not in stage.frozen)
+        parameter.requires_grad_(role not in frozen)
     if last_layer_only:
         net, layers = network.backbone.net, find_layers(network.backbone.net)
         if layers is None:

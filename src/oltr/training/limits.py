@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import math
 
-from oltr.config import RunConfig, within
+from oltr.config import RunConfig, StageConfig, within
 from oltr.errors import UserError
 from oltr.registry import unknown_name
+from oltr.wording import count
 
-ROLES = ("attention", "backbone", "classifier", "direct_feature", "memory")  # what `frozen` may name
+# what `frozen` may name
+ROLES = ("attention", "auxiliary", "backbone", "classifier", "direct_feature", "memory")
 # setting of a stage → smallest and largest value
 _STAGE_LIMITS: dict[str, tuple[float, float]] = {
     "epochs": (0, math.inf),
     "batch_size": (1, math.inf),
     "images_per_class": (1, math.inf),
+    "views": (1, math.inf),
+    "mix_chance": (0, 1),
     "lr": (0, math.inf),
     "classifier_lr": (0, math.inf),
     "memory_lr": (0, math.inf),
@@ -53,6 +57,12 @@ def check_limits(config: RunConfig) -> None:
                 f"stage{number}.nesterov is a kind of momentum, and this stage has none.",
                 try_this=f"--set stage{number}.nesterov=false",
             )
+        if config.train_backbone == "none" and (stage.views > 1 or stage.mix != "none"):
+            raise UserError(
+                f"stage{number} has {views_in_words(stage)}, and the backbone is frozen.",
+                "Its features are computed once, from one view of each image.",
+                f"--set stage{number}.views=1 --set stage{number}.mix=none, or --train-backbone all",
+            )
         for role in stage.frozen:
             if role not in ROLES:
                 raise unknown_name(f"role in stage{number}.frozen", role, ROLES)
@@ -64,3 +74,12 @@ def check_limits(config: RunConfig) -> None:
         )
     if not sum(config.stage(number).epochs for number in range(1, config.num_stages + 1)):
         raise UserError("With 0 epochs nothing is trained.", try_this="--epochs 30 10")
+
+
+def views_in_words(stage: StageConfig) -> str:
+    """Views and mixing of a stage, for a sentence; empty for one view without mixing."""
+    parts = [f"{count(stage.views, 'view')} of each image"] if stage.views > 1 else []
+    if stage.mix != "none":
+        partner = "an image of the batch" if stage.mix_partner == "batch" else "a class-balanced partner"
+        parts.append(f"{stage.mix} with {partner} (chance {stage.mix_chance:g})")
+    return ", ".join(parts)

@@ -17,9 +17,12 @@ warnings.filterwarnings("ignore", "This instance was constructed with capturable
 
 def make_optimizer(network: Network, stage: StageConfig, fused: bool) -> torch.optim.Optimizer:
     """One group per role and factor of its rate, with the rate before the schedule as `base_lr`."""
+    groups = _groups(network, stage)
+    if stage.optimizer == "adamw" or stage.weight_decay_on == "matrices":
+        groups = [part for group in groups for part in _by_weight_decay(group, stage.weight_decay)]
     if stage.optimizer == "sgd":
         return torch.optim.SGD(
-            _groups(network, stage),
+            groups,
             lr=stage.lr,
             momentum=stage.momentum,
             nesterov=stage.nesterov,
@@ -27,7 +30,7 @@ def make_optimizer(network: Network, stage: StageConfig, fused: bool) -> torch.o
             fused=fused,
         )
     return torch.optim.AdamW(
-        [part for group in _groups(network, stage) for part in _by_weight_decay(group, stage.weight_decay)],
+        groups,
         lr=stage.lr,
         betas=(0.9, 0.999),
         fused=fused,

@@ -23,6 +23,7 @@ from oltr.training.checkpoint import CheckpointWriter, Snapshot, write_state
 from oltr.training.ema import WeightAverage
 from oltr.training.frozen import freeze, set_training_mode
 from oltr.training.inference import class_means
+from oltr.training.limits import views_in_words
 from oltr.training.optimizer import load_momentum, make_optimizer
 from oltr.training.processes import SingleProcess
 from oltr.training.run_folder import RunFolder
@@ -121,6 +122,7 @@ class Stage:
             Augment(config.data, device),
             precision=config.precision,
             compiled=compiling,
+            config=self.stage,
         )
         self.step = Step(
             batch_loss,
@@ -273,4 +275,5 @@ class Stage:
         shown = torch.bincount(labels, minlength=self.run.method.num_classes)
         size = f"{count(stage.epochs, 'epoch')} of {len(batches)} × {batches.batch} images"
         per_class = f"{int(shown.min())} to {int(shown.max())} images per class and epoch"
-        console.say(f"stage {self.number}: {size}, {stage.sampler} sampling: {per_class}")
+        views = f"; {words}" if (words := views_in_words(stage)) else ""
+        console.say(f"stage {self.number}: {size}, {stage.sampler} sampling: {per_class}{views}")

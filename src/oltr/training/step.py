@@ -7,21 +7,23 @@ from importlib.util import find_spec
 import torch
 from torch import Tensor, nn
 
-from oltr.config import RunConfig
+from oltr.config import RunConfig, StageConfig
 from oltr.data.augment import Augment
-from oltr.data.batches import TrainBatch
+from oltr.data.batches import Batch
 from oltr.distributed import world_size
+from oltr.losses.mixed_labels import MixedLabels
 from oltr.methods import Method
 from oltr.nn.network import Network, Output
 from oltr.training.ema import WeightAverage
 from oltr.training.precision import autocast
+from oltr.training.views import Views
 
 WARM_UP = 3  # steps before the graph is recorded, in which kernels are chosen and buffers made
 WORTH_COMPILING = 96  # pixels
 
 
 class BatchLoss(nn.Module):
-    """Stored pixels (uint8 B×3×S×S), draws (B×34), labels (B) → loss, Output: all that has a gradient.
+    """A batch's tensors → its loss, and Output and labels for `Method.after_step`: all that has a gradient.
 
     Loss and network are one module, as DDP must see every parameter that learns, those of the loss too.
     """
@@ -35,22 +37,40 @@ class BatchLoss(nn.Module):
         *,
         precision: str,
         compiled: bool = False,
+        config: StageConfig | None = None,
     ):
         super().__init__()
         self.method, self.stage, self.network = method, stage, network
         self.augment, self.precision = augment, precision
+        self.views = Views(augment, config or StageConfig())
         # Batches of one training all have one shape: code that fits others too is slower by a third.
         self.loss_of = torch.compile(self._loss_of, dynamic=False) if compiled else self._loss_of
 
-    def forward(self, pixels: Tensor, draws: Tensor, labels: Tensor) -> tuple[Tensor, Output]:
-        return self.loss_of(pixels, draws, labels)
+    def forward(
+        self, pixels: Tensor, draws: Tensor, labels: Tensor, mixing: Tensor | None = None
+    ) -> tuple[Tensor, Output, Tensor]:
+        return self.loss_of(pixels, draws, labels, mixing)
 
-    def _loss_of(self, pixels: Tensor, draws: Tensor, labels: Tensor) -> tuple[Tensor, Output]:
-        views = self.augment.train(pixels, draws).contiguous(memory_format=torch.channels_last)
+    def _loss_of(
+        self, pixels: Tensor, draws: Tensor, labels: Tensor, mixing: Tensor | None
+    ) -> tuple[Tensor, Output, Tensor]:
+        views, targets = self.views(pixels, draws, labels, mixing)
+        views = views.contiguous(memory_format=torch.channels_last)
         with autocast(views.device, self.precision):
             output = self.network(views)
-        terms = self.method.loss(self.stage, self.network, output, labels)
-        return torch.stack(list(terms.values())).sum(), output
+        about = self.stage, self.network
+        if isinstance(targets, MixedLabels):
+            terms, hard = self.method.mixed_loss(*about, output, targets), targets.larger
+        else:
+            terms, hard = self.method.loss(*about, output, targets), targets
+        losses, number = list(terms.values()), self.views.number
+        if number > 1:
+            size = len(views) // number
+            parts = [output.rows(slice(at, at + size)) for at in range(0, len(views), size)]
+            losses += self.method.across_views(*about, parts, labels[:size]).values()
+            if isinstance(targets, MixedLabels):
+                output, hard = output.rows(slice(size, None)), hard[size:]
+        return torch.stack(losses).sum(), output, hard
 
 
 class Step:
@@ -73,10 +93,10 @@ class Step:
         self.forward, self.average, self.graph = forward or batch_loss, average, graph
         self.loss_sum = torch.zeros((), device=next(batch_loss.network.parameters()).device)
         self.warm_up = WARM_UP
-        self.inputs: TrainBatch | None = None
+        self.inputs: Batch | None = None
         self.recorded: torch.cuda.CUDAGraph | None = None
 
-    def __call__(self, batch: TrainBatch) -> None:
+    def __call__(self, batch: Batch) -> None:
         if not self.graph:
             self._run(batch)
         elif self.warm_up:
@@ -85,18 +105,18 @@ class Step:
         else:
             self._replay(batch)
 
-    def _run(self, batch: TrainBatch) -> None:
+    def _run(self, batch: Batch) -> None:
         self.optimizer.zero_grad(set_to_none=True)
-        loss, output = self.forward(*batch)
+        loss, output, labels = self.forward(*batch)
         loss.backward()
         self.optimizer.step()
         part = self.batch_loss
-        part.method.after_step(part.stage, part.network, output, batch.labels)
+        part.method.after_step(part.stage, part.network, output, labels)
         if self.average is not None:
             self.average.update()
         self.loss_sum += loss.detach()
 
-    def _run_on_side_stream(self, batch: TrainBatch) -> None:
+    def _run_on_side_stream(self, batch: Batch) -> None:
         """As recording demands of the steps before it."""
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
@@ -104,15 +124,15 @@ class Step:
             self._run(batch)
         torch.cuda.current_stream().wait_stream(stream)
 
-    def _replay(self, batch: TrainBatch) -> None:
+    def _replay(self, batch: Batch) -> None:
         if self.inputs is None or self.recorded is None:
-            self.inputs = TrainBatch(*map(torch.empty_like, batch))
+            self.inputs = type(batch)(*map(torch.empty_like, batch))
             self.recorded = self._record(self.inputs)
         for held, given in zip(self.inputs, batch, strict=True):
             held.copy_(given)
         self.recorded.replay()
 
-    def _record(self, inputs: TrainBatch) -> torch.cuda.CUDAGraph:
+    def _record(self, inputs: Batch) -> torch.cuda.CUDAGraph:
         self.optimizer.zero_grad(set_to_none=True)  # the graph keeps gradients in memory of its own
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):

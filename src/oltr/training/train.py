@@ -115,6 +115,7 @@ def _finish(run: Run, network: Network) -> None:
 
     if remark := run.method.after_training(network, validation):
         console.say(remark)
+    network.auxiliary = None  # no output depends on it
     if rank() == 0:
         run.folder.save_weights(run.folder.model, network.state_dict())
         run.folder.finish(sum(row["seconds"] for row in run.history), remark)
