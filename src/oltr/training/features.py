@@ -67,13 +67,21 @@ def _view(backbone: MultilevelBackbone, config: RunConfig, device: torch.device)
     with autocast(device, config.precision):
         low = torch.is_autocast_enabled(device.type) or (device.type == "cpu" and backbone.bfloat16_on_cpu)
     frame = dataclasses.asdict(data.frame)
-    return frame | {
-        "version": VERSION,
-        "image_size": data.image_size,
-        "mean": data.mean,
-        "std": data.std,
-        "bfloat16": low,
-    }
+    # Named only where they matter: features that were kept before there was a choice still hold.
+    larger = {"eval_size": data.seen_size} if data.seen_size != data.image_size else {}
+    mirrored = {"test_flip": True} if data.test_flip else {}
+    return (
+        frame
+        | larger
+        | mirrored
+        | {
+            "version": VERSION,
+            "image_size": data.image_size,
+            "mean": data.mean,
+            "std": data.std,
+            "bfloat16": low,
+        }
+    )
 
 
 def _fill(cache: FeatureCache, keys: list[bytes], batches: Iterator[Tensor]) -> None:
