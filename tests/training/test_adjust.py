@@ -17,6 +17,7 @@ from oltr.nn.shifted_logits import shift_logits
 from oltr.runs.outputs import Outputs
 from oltr.runs.train_run import train_run
 from oltr.runs.trained_run import TrainedRun
+from oltr.training import adjust as module
 from oltr.training.adjust import TAUS, best_tau, log_frequencies
 from oltr.training.options import TrainOptions
 from oltr.training.run_folder import RunFolder
@@ -114,7 +115,7 @@ def test_noise_hardly_chooses_and_hardly_hurts():
     for seed in range(100):
         found = best_tau(*_answers(seed, 60, 0.0))
         losses.append(float(many[TAUS.index(0.0)] - many[TAUS.index(found.tau)]))
-    assert sum(loss > 0 for loss in losses) < 40 and np.mean(losses) < 0.005 and max(losses) < 0.05
+    assert sum(loss > 0 for loss in losses) < 10 and np.mean(losses) < 0.002
 
 
 def test_a_head_with_a_shift_is_still_that_head():
@@ -129,27 +130,33 @@ def test_a_head_with_a_shift_is_still_that_head():
     assert set(head.state_dict()) == names | {"shift"} and isinstance(head, LinearHead)
 
 
-def test_the_run_keeps_what_was_chosen_on_its_validation_images(pack, tmp_path, capsys):
+def small(**changes):
+    return tiny_config("plain", (1,), backbone="test_resnet", **changes)
+
+
+@pytest.mark.parametrize("chosen", [None, 0.75])
+def test_the_run_keeps_what_was_chosen_on_its_validation_images(chosen, pack, tmp_path, capsys, monkeypatch):
     manifest = open_pack(pack).manifest
-    plain = train_run(tiny_config("plain", (3,)), manifest, tmp_path / "plain", CPU, str(pack))
+    plain = train_run(small(), manifest, tmp_path / "plain", CPU, str(pack))
     before = Outputs.load(tmp_path / "plain" / "outputs" / "val.safetensors")
     counts = torch.from_numpy(manifest.train_counts())
-    wanted = best_tau(predicted(before.logits.double(), counts), before.labels)
-    config = tiny_config("plain", (3,), adjust="validation")
-    train_run(config, manifest, tmp_path / "run", CPU, str(pack))
+    wanted = best_tau(predicted(before.logits, counts), before.labels)
+    if chosen is not None:  # so few images choose τ = 0
+        wanted = dataclasses.replace(wanted, tau=chosen)
+        monkeypatch.setattr(module, "best_tau", lambda *given: wanted)
+    train_run(small(adjust="validation"), manifest, tmp_path / "run", CPU, str(pack))
     folder, run = RunFolder(tmp_path / "run"), TrainedRun(tmp_path / "run")
-    assert folder.run()["adjustment"] == dataclasses.asdict(wanted)
+    assert folder.run()["adjustment"] == dataclasses.asdict(wanted) == run.report["adjustment"]
     assert f"post-hoc adjustment: {wanted}" in capsys.readouterr().err
     assert ("head.shift" in load_file(folder.model)) == bool(wanted.tau)
     expected = before.logits - wanted.tau * log_frequencies(counts)
     torch.testing.assert_close(run.outputs["val"].logits, expected, rtol=1e-4, atol=1e-4)
-    assert "adjustment" not in plain and "adjustment" in run.report
-    assert "adjustment" not in RunFolder(tmp_path / "plain").run()
+    assert "adjustment" not in plain and "adjustment" not in RunFolder(tmp_path / "plain").run()
 
 
 def test_a_resumed_run_is_adjusted_alike(pack, tmp_path):
     manifest, folder = open_pack(pack).manifest, RunFolder(tmp_path / "run")
-    config = tiny_config("plain", (1,), adjust="fixed", adjust_tau=1.5)
+    config = small(adjust="fixed", adjust_tau=1.5)
     train_run(config, manifest, folder.path, CPU, str(pack))
     first = load_file(folder.model)
     folder.model.unlink()
@@ -163,7 +170,7 @@ def test_a_resumed_run_is_adjusted_alike(pack, tmp_path):
 def test_without_validation_images_there_is_none_and_that_is_said(pack, tmp_path, capsys):
     manifest = open_pack(pack).manifest
     table = manifest.table.assign(split=manifest.table["split"].replace("val", "test"))
-    config = tiny_config("plain", (1,), adjust="validation")
+    config = small(adjust="validation")
     train_run(config, dataclasses.replace(manifest, table=table), tmp_path / "run", CPU, str(pack))
     assert "no validation images to choose τ by: no post-hoc adjustment" in capsys.readouterr().err
     kept = RunFolder(tmp_path / "run").run()["adjustment"]
