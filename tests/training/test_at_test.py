@@ -249,5 +249,8 @@ def test_the_shift_is_relative_to_an_average_class():
 def test_the_page_and_the_report_tell_the_adjustment(run):
     assert run.facts["adjustment"] == {"tau": TAU, "by": "fixed", "gain": None, "standard_error": None}
     assert run.report["adjustment"]["tau"] == TAU
-    facts = dict(origin(MeasuredRun(run, run.report)).facts)
-    assert facts["post-hoc adjustment"] == "τ = 0.5, as in the settings"
+    told = origin(MeasuredRun(run, run.report))
+    assert dict(told.facts)["post-hoc adjustment"] == "τ = 0.5, as in the settings"
+    assert not told.note  # the command repeats it
+    for words in ("adjust=fixed", "adjust_tau=0.5", "data.eval_size=40", "data.test_flip=true"):
+        assert f"--set {words}" in told.commands[0]
