@@ -231,9 +231,12 @@ def test_sizes_that_the_network_takes_pass():
         check_eval_size(configure("glyphs", "oltr", changes=changes), COUNTS)
 
 
-def test_the_evaluation_size_follows_the_image_size_and_has_limits():
-    config = configure("glyphs", "plain", image_size=64, changes=["settings={}"])
-    assert config.data.eval_size is None
+def test_the_evaluation_size_follows_the_image_size_and_has_limits(tmp_path):
+    recipe = tmp_path / "larger.yaml"
+    recipe.write_text("base: glyphs\nrun:\n  data: {eval_size: 40}\n")
+    assert configure(str(recipe), "plain").data.eval_size == 40
+    assert configure(str(recipe), "plain", image_size=64).data.eval_size == 80
+    assert configure("glyphs", "plain", image_size=64).data.eval_size is None
     with pytest.raises(UserError, match=r"data\.eval_size is 4\b"):
         configure("glyphs", "plain", changes=["data.eval_size=4"])
     with pytest.raises(UserError, match="adjust is 'best'"):
