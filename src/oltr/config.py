@@ -30,7 +30,7 @@ class Frame:
 class DataConfig:
     """How images reach the network."""
 
-    image_size: int = 128  # what the network sees
+    image_size: int = 128  # what the network sees, in training at least
     stored_size: int = 146  # what is read from disk or pack, before cropping
     # crop: the middle of the picture, its shape kept; short-side: the same in whole pixels, as torchvision's
     # Resize and CenterCrop have it
@@ -46,6 +46,13 @@ class DataConfig:
     erase: float = 0.0  # a square, 0.2 to 0.6 of the side, becomes the mean colour
     mean: tuple[float, float, float] = (0.485, 0.456, 0.406)
     std: tuple[float, float, float] = (0.229, 0.224, 0.225)
+    eval_size: int | None = None  # outside training the centre crop is resized to this; none: image_size
+    test_flip: bool = False  # a trained run's outputs are means over each image and its mirror image
+
+    @property
+    def seen_size(self) -> int:
+        """The side of what the network sees outside training."""
+        return self.eval_size or self.image_size
 
     @property
     def frame(self) -> Frame:
@@ -133,6 +140,9 @@ class RunConfig:
     stage2: StageConfig | None = None
     decision: DecisionConfig = field(default_factory=DecisionConfig)
     keep: Literal["best", "last"] = "best"  # which epoch's weights stay: best on validation, or the last
+    # After training τ·log(class frequency) is taken from the logits; validation: the τ that suits its images.
+    adjust: Literal["none", "validation", "fixed"] = "none"
+    adjust_tau: float = 1.0  # τ of "fixed"
     shots: Literal["standard", "released"] = "standard"
     precision: Literal["auto", "float32", "bfloat16"] = "auto"  # auto: bfloat16 where a GPU has it
     # The training step. auto: for larger images on a GPU; never: as written, not even as a CUDA graph.

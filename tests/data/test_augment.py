@@ -42,6 +42,24 @@ def test_evaluation_is_the_normalised_centre_crop(stored, size):
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("seen", [10, 6, 8])
+def test_the_evaluation_size_is_the_centre_crop_resized_bilinearly(seen):
+    images = pictures(number=2)
+    found = Augment(DataConfig(image_size=8, stored_size=12, eval_size=seen, **UNIT)).evaluate(images)
+    crop = images[:, :, 2:10, 2:10].double() / 255
+    expected = torch.zeros(2, 3, seen, seen)
+    for y in range(seen):
+        for x in range(seen):
+            # The centre of a pixel, in pixels of the crop; beyond the outermost centres they hold.
+            at = [min(max((place + 0.5) * 8 / seen - 0.5, 0), 7) for place in (y, x)]
+            (top, left), (down, right) = (int(at[0]), int(at[1])), (at[0] % 1, at[1] % 1)
+            below, beside = min(top + 1, 7), min(left + 1, 7)
+            upper = (1 - right) * crop[:, :, top, left] + right * crop[:, :, top, beside]
+            lower = (1 - right) * crop[:, :, below, left] + right * crop[:, :, below, beside]
+            expected[:, :, y, x] = (1 - down) * upper + down * lower
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("crop", ["random", "padded"])
 def test_a_crop_is_a_slice_of_each_image_at_its_own_place(crop):
     images = pictures(number=40)

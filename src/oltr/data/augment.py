@@ -44,13 +44,16 @@ class Augment:
         self.shift, self.scale, self.byte_scale = -mean / std, 1 / std, 1 / (255 * std)
 
     def evaluate(self, images: Tensor) -> Tensor:
-        """The centre crop; features that stand for images pass as they are."""
+        """The centre crop, at the evaluation size; features that stand for images pass as they are."""
         if images.is_floating_point():
             return images
         size = self.config.image_size
         top, left = ((side - size) // 2 for side in images.shape[2:])
         crop = images[:, :, top : top + size, left : left + size].float()
-        return torch.addcmul(self.shift, crop, self.byte_scale)
+        views, seen = torch.addcmul(self.shift, crop, self.byte_scale), self.config.seen_size
+        if seen == size:
+            return views
+        return F.interpolate(views, (seen, seen), mode="bilinear", align_corners=False, antialias=False)
 
     def train(self, images: Tensor, draws: Tensor) -> Tensor:
         """One augmented view of each image, by its row of `draws` (see `draw_views`); features pass."""

@@ -42,7 +42,8 @@ def card_text(run: TrainedRun, file: str, checksum: str, parity: Parity) -> str:
                 "Method": f"{run.method} ({about.paper})",
                 "Backbone": run.config.backbone,
                 "Starting weights": _weights(run),
-                "Image size": f"{run.config.data.image_size} px",
+                "Image size": f"{run.config.data.seen_size} px"
+                + (", mean over the image and its mirror image" if run.config.data.test_flip else ""),
                 "Input": "uint8 N × H × W × 3, upright RGB, any height and width",
                 "Rejection rule": str(run.rule),
                 "Temperature": "none" if run.temperature is None else f"{run.temperature:.4g}",

@@ -19,6 +19,7 @@ from oltr.errors import UserError
 from oltr.export.resize import resize_in_onnx
 from oltr.nn.blocks import LARGEST
 from oltr.nn.multilevel import MultilevelBackbone
+from oltr.training.at_test import forward_at_test
 
 if TYPE_CHECKING:
     from oltr.runs.trained_run import TrainedRun
@@ -41,7 +42,7 @@ class Answering(nn.Module):
     def forward(self, pixels: Tensor) -> dict[str, Tensor]:
         frame = self.data.frame
         square = torch.ops.oltr.resize(pixels, frame.size, frame.resize, frame.interpolation)
-        output = self.network(self.augment.evaluate(square))
+        output = forward_at_test(self.network, self.augment.evaluate(square), self.data)
         logits, features, reachability = output.logits.float(), output.direct_feature, output.reachability
         probabilities = logits.softmax(dim=1)
         probability, label = probabilities.max(dim=1)

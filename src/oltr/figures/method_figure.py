@@ -150,7 +150,7 @@ def _number(parameters: int) -> str:
 def of_run(run: TrainedRun) -> Figure:
     """The boxes of the run's network; no images are needed."""
     config = run.config
-    size = config.data.image_size
+    size = config.data.seen_size
     return method_figure(method_schema(run.trained_network, config.method, config.backbone, size))
 
 

@@ -17,6 +17,7 @@ from oltr.runs.explain.training_sample import training_sample
 from oltr.runs.pictures import as_pictures, chosen_images, views_of
 from oltr.runs.trained_run import TrainedRun
 from oltr.samplers import generator
+from oltr.training.at_test import forward_at_test
 from oltr.training.precision import autocast
 
 kept_sample = lru_cache(maxsize=1)(training_sample)  # two figures show it, and it is a pass over thousands
@@ -69,4 +70,4 @@ def shown_images(run: TrainedRun) -> ShownImages:
 def network_output(run: TrainedRun, views: Tensor) -> Output:
     """The network's output for views N×3×s×s."""
     with torch.inference_mode(), autocast(run.device, run.config.precision):
-        return run.network(views)
+        return forward_at_test(run.network, views, run.config.data)

@@ -36,6 +36,8 @@ class Backbone(nn.Module):
     map gives its vector as a 1×1 map and has `has_map = False`.
     """
 
+    mirrors = False  # whether what it gives is a mean over the image and its mirror image already
+
     def __init__(self, name: str, image_size: int, weights: str | None = None):
         super().__init__()
         check_backbone(name, weights)

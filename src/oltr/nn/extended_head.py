@@ -60,7 +60,10 @@ class ExtendedHead(Head):
         self.head, self.rows = head, rows
 
     def forward(self, direct: Tensor) -> Output:
-        output = self.head(direct)
-        with torch.autocast(direct.device.type, enabled=False):
+        return self.extend(self.head(direct))
+
+    def extend(self, output: Output) -> Output:
+        """The trained head's output as that of the classes known now."""
+        with torch.autocast(output.direct_feature.device.type, enabled=False):
             logits, reachability = self.rows(output.direct_feature, output.logits, output.reachability)
         return output._replace(logits_or_none=logits, reachability=reachability)

@@ -44,7 +44,15 @@ class MultilevelBackbone(Backbone):
         return self.normalise(images.flatten(1) if described else self.describe(images))[:, :, None, None]
 
     def describe(self, images: Tensor) -> Tensor:
-        """√f̄ and ḡ_k of each image, side by side: B×3×S×S → B×R, float32."""
+        """√f̄ and ḡ_k of each image, side by side: B×3×S×S → B×R, float32.
+
+        With `mirrors` their mean over the image and its mirror image.
+        """
+        if self.mirrors:
+            return (self._describe(images) + self._describe(images.flip(3))) / 2
+        return self._describe(images)
+
+    def _describe(self, images: Tensor) -> Tensor:
         fast = self.bfloat16_on_cpu and images.device.type == "cpu"
         with torch.autocast("cpu", torch.bfloat16) if fast else nullcontext():
             if self.levels:

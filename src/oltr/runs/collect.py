@@ -14,6 +14,7 @@ from oltr.data.image_access import Images, resized
 from oltr.distributed import from_first, interleave_over_ranks, rank, world_size
 from oltr.nn.network import Network, Output
 from oltr.runs.outputs import Outputs
+from oltr.training.at_test import forward_at_test
 from oltr.training.inference import ViewChange, forward_batches, on_host
 from oltr.training.precision import autocast
 
@@ -94,17 +95,20 @@ def _forward(
             images = resized(images, data.stored_size)
         with autocast(device, precision):
             views = augment.evaluate(images)
-            yield name, [_in_memory(network, views, change) for change in changes]
+            yield name, [_in_memory(network, views, data, change) for change in changes]
 
 
-def _in_memory(network: Network, views: Tensor, change: ViewChange | None) -> dict[str, Tensor]:
+def _in_memory(
+    network: Network, views: Tensor, data: DataConfig, change: ViewChange | None
+) -> dict[str, Tensor]:
     """The parts of the output, in halves where a GPU has too little memory for the batch."""
     try:
-        return _tensors(network(views if change is None else change(network, views)))
+        seen = views if change is None else change(network, views)
+        return _tensors(forward_at_test(network, seen, data))
     except torch.OutOfMemoryError:
         if len(views) == 1:
             raise
-    halves = [_in_memory(network, half, change) for half in views.chunk(2)]
+    halves = [_in_memory(network, half, data, change) for half in views.chunk(2)]
     return {name: torch.cat([half[name] for half in halves]) for name in halves[0]}
 
 

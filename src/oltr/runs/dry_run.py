@@ -11,6 +11,7 @@ from oltr.data.manifest import Manifest
 from oltr.runs.rule import check_decision
 from oltr.runs.train_run import as_packed
 from oltr.training.build import build_method, build_network
+from oltr.training.eval_size import check_eval_size
 from oltr.training.train import check_method, check_trainable
 from oltr.wording import count
 
@@ -26,6 +27,7 @@ def check_run(config: RunConfig, manifest: Manifest) -> list[str]:
     check_readable(manifest, firsts)
     method = build_method(config, torch.from_numpy(manifest.train_counts()))
     check_method(method, config.method)
+    check_eval_size(config, method.train_counts)
     downloads = config.weights == "pretrained"
     build_network(config, method, config.num_stages, weights=None if downloads else config.weights)
     start = "pretrained weights (not downloaded yet)" if downloads else config.weights or "no weights"

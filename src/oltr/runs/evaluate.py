@@ -37,6 +37,7 @@ def evaluate(
     train_seconds: float | None = None,
     expect: Mapping[str, Any] | None = None,
     note: str | None = None,
+    adjustment: Mapping[str, Any] | None = None,
 ) -> Report:
     """The report of outputs on `test`, and on `open` if there are open images, under a rejection rule.
 
@@ -77,6 +78,7 @@ def evaluate(
         expect=dict(expect or {}),
         regrouped=_regrouped(accuracy, open_accuracy, train_counts, shots, dict(expect or {})),
         note=note,
+        adjustment=dict(adjustment) if adjustment else None,
     )
 
 

@@ -122,6 +122,8 @@ class Report:
     calibration: CalibrationNumbers | None = field(default=None, metadata=_LEFT_OUT)
     # Where classes have parents and it was asked for; report.json of a run never has it.
     parents: ByLevel | None = field(default=None, metadata=_LEFT_OUT)
+    # What was taken from the logits after training, as run.yaml has it.
+    adjustment: dict[str, Any] | None = field(default=None, metadata=_LEFT_OUT)
     # What these figures are not about, such as classes that were added since.
     note: str | None = field(default=None, metadata=_LEFT_OUT)
     train_seconds: float | None = None

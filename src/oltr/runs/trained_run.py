@@ -251,6 +251,7 @@ class TrainedRun(RunModel):
             train_seconds=self.facts["train_seconds"],
             expect=expect or self._published(),
             note=unmeasured(self),
+            adjustment=self.facts.get("adjustment"),
         )
 
     @cached_property

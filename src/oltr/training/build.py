@@ -32,6 +32,7 @@ def build_backbone(config: RunConfig, weights: str | None = None) -> Backbone:
     if config.train_backbone != "none":
         return backbone
     frozen = MultilevelBackbone(backbone)
+    frozen.mirrors = config.data.test_flip
     frozen.bfloat16_on_cpu = config.precision == "auto" and cpu_has_bfloat16()
     return frozen
 

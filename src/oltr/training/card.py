@@ -30,5 +30,5 @@ def with_card(config: RunConfig) -> RunConfig:
         if config.backbone != recipe.get("backbone"):
             larger = FROZEN if config.train_backbone == "none" else TUNED
             size = card.input_size if card.fixed_size else round(card.input_size * larger / STEP) * STEP
-            changes |= {"image_size": size, "stored_size": size}
+            changes |= {"image_size": size, "stored_size": size, "eval_size": None}
     return dataclasses.replace(config, data=dataclasses.replace(config.data, **changes))

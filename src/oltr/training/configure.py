@@ -97,11 +97,12 @@ def parse_change(text: str) -> dict[str, Any]:
 
 
 def _at_size(config: RunConfig, image_size: int) -> RunConfig:
-    """The run at another image size, the stored size in proportion."""
-    stored = round(image_size * config.data.stored_size / config.data.image_size)
-    return dataclasses.replace(
-        config, data=dataclasses.replace(config.data, image_size=image_size, stored_size=stored)
-    )
+    """The run at another image size, the sizes that it is stored and evaluated at in proportion."""
+    data, ratio = config.data, image_size / config.data.image_size
+    changes: dict[str, Any] = {"image_size": image_size, "stored_size": round(ratio * data.stored_size)}
+    if data.eval_size is not None:
+        changes["eval_size"] = round(ratio * data.eval_size)
+    return dataclasses.replace(config, data=dataclasses.replace(data, **changes))
 
 
 def _freeze_backbone(config: RunConfig) -> RunConfig:

@@ -66,14 +66,17 @@ def _view(backbone: MultilevelBackbone, config: RunConfig, device: torch.device)
     data = config.data
     with autocast(device, config.precision):
         low = torch.is_autocast_enabled(device.type) or (device.type == "cpu" and backbone.bfloat16_on_cpu)
-    frame = dataclasses.asdict(data.frame)
-    return frame | {
+    view: dict[str, Any] = dataclasses.asdict(data.frame) | {
         "version": VERSION,
         "image_size": data.image_size,
         "mean": data.mean,
         "std": data.std,
         "bfloat16": low,
     }
+    # Only where there was a choice: features that were kept before there was one still hold.
+    if data.seen_size != data.image_size:
+        view["eval_size"] = data.seen_size
+    return view | ({"test_flip": True} if data.test_flip else {})
 
 
 def _fill(cache: FeatureCache, keys: list[bytes], batches: Iterator[Tensor]) -> None:

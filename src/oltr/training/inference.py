@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import TypeVar
 
 import torch
@@ -16,6 +17,7 @@ from oltr.data.batches import EvalBatches
 from oltr.data.image_access import Images
 from oltr.distributed import interleave_over_ranks, rank, sum_over_ranks, world_size
 from oltr.nn.network import Network, Output
+from oltr.training.at_test import embed_at_test, forward_at_test
 from oltr.training.precision import autocast
 
 T = TypeVar("T")
@@ -43,7 +45,7 @@ def forward_batches(
     """
 
     def outputs(views: Tensor) -> Output:
-        return network(views if change is None else change(network, views))
+        return forward_at_test(network, views if change is None else change(network, views), data)
 
     batches = EvalBatches(images, Augment(data, device), batch_size, device, workers)
     return _apply(outputs, network, batches, precision, progress)
@@ -65,8 +67,9 @@ def embed_images(
 
     They are direct features unless `embed` gives others.
     """
+    embed = embed or partial(embed_at_test, network, data=data)
     batches = EvalBatches(images, Augment(data, device), batch_size, device, workers)
-    features = list(on_host(_apply(embed or network.embed, network, batches, precision, progress), device))
+    features = list(on_host(_apply(embed, network, batches, precision, progress), device))
     mine = torch.cat(features).float() if features else torch.empty(0)
     return interleave_over_ranks(mine), torch.from_numpy(images.labels)
 

@@ -34,6 +34,8 @@ def check_limits(config: RunConfig) -> None:
     within("seed", config.seed, 0, 2**32 - 1)
     within("data.image_size", config.data.image_size, 8, 2048)
     within("data.stored_size", config.data.stored_size, config.data.image_size, 4096)
+    within("data.eval_size", config.data.seen_size, 8, 2048)
+    within("adjust_tau", config.adjust_tau, -5, 5)
     within("data.smallest_crop", config.data.smallest_crop, 0.01, 1)
     for name in ("jitter", "affine", "colour", "erase"):
         within(f"data.{name}", getattr(config.data, name), 0, 1)

@@ -165,10 +165,10 @@ class RunFolder:
             problem = error
         raise UserError(f"{file} cannot be read.", str(problem), "train the run again")
 
-    def finish(self, train_seconds: float, remark: str | None = None) -> None:
-        """Note in run.yaml that training is done, how long it took, and what the method says at its end."""
+    def finish(self, train_seconds: float, **told: Any) -> None:
+        """Note in run.yaml that training is done, how long it took, and what was told at its end."""
         noted = {"finished": True, "train_seconds": round(train_seconds, 3)}
-        self.write(self.run() | noted | ({"remark": remark} if remark else {}))
+        self.write(self.run() | noted | {name: value for name, value in told.items() if value})
 
     def save_weights(self, path: Path, state: dict[str, torch.Tensor]) -> None:
         """Weights as safetensors, whole or not at all."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 import torch
@@ -16,7 +17,9 @@ from oltr.distributed import rank
 from oltr.errors import UserError
 from oltr.methods import Method
 from oltr.nn.network import Network
+from oltr.training.adjust import adjust
 from oltr.training.build import build_method, build_network, build_stage2
+from oltr.training.eval_size import check_eval_size
 from oltr.training.features import frozen_features
 from oltr.training.fit import fit_stage, prepare_features
 from oltr.training.inference import embed_images
@@ -37,6 +40,7 @@ def train(
     folder, start = RunFolder(out), Start()
     method = build_method(config, torch.from_numpy(manifest.train_counts()))
     check_method(method, config.method)
+    check_eval_size(config, method.train_counts)
     resuming = options.resume and (folder.path / "run.yaml").exists()
     if process_rank() == 0:  # before the other processes are started
         if options.tensorboard:
@@ -99,7 +103,7 @@ def _train_stages(run: Run, start: Start) -> Network:
 
 
 def _finish(run: Run, network: Network) -> None:
-    """What the method sets after training; then the model is saved and the run marked as finished."""
+    """What the method and then the adjustment set; then the model is saved and the run marked as finished."""
 
     def validation() -> tuple[Tensor, Tensor] | None:
         if "val" not in run.images:
@@ -116,9 +120,11 @@ def _finish(run: Run, network: Network) -> None:
     if remark := run.method.after_training(network, validation):
         console.say(remark)
     network.auxiliary = None  # no output depends on it
+    adjustment = adjust(network, run)
     if rank() == 0:
         run.folder.save_weights(run.folder.model, network.state_dict())
-        run.folder.finish(sum(row["seconds"] for row in run.history), remark)
+        seconds = sum(row["seconds"] for row in run.history)
+        run.folder.finish(seconds, remark=remark, adjustment=adjustment and asdict(adjustment))
 
 
 def kept_features(folder: RunFolder) -> Path:

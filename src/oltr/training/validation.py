@@ -40,7 +40,7 @@ def validate(
     groups = shot_groups(train_counts.cpu().numpy(), config.shots)
     counts = torch.zeros(2, len(groups), dtype=torch.int64, device=device)  # correct and all, per class
     open_counts = torch.zeros(3, dtype=torch.int64, device=device)  # TP, FP, FN
-    augment, batch = Augment(config.data, device), evaluation_batch(config.data.image_size, device)
+    augment, batch = Augment(config.data, device), evaluation_batch(config.data.seen_size, device)
     network.eval()
     for split in ("val", "open"):
         if split not in images:

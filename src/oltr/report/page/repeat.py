@@ -14,6 +14,7 @@ from oltr.errors import UserError
 from oltr.report.page.runs import MeasuredRun
 from oltr.runs.rule import decision_of
 from oltr.runs.trained_run import TrainedRun
+from oltr.training.adjust import Adjustment
 from oltr.training.command import train_command
 from oltr.wording import count
 
@@ -79,6 +80,8 @@ def _facts(measured: MeasuredRun) -> tuple[tuple[str, str], ...]:
         ("classes", count(report.num_classes, "class")),
         ("data fingerprint", facts["data"]["fingerprint"]),
     ]
+    if adjustment := facts.get("adjustment"):
+        told.append(("post-hoc adjustment", str(Adjustment(**adjustment))))
     return tuple(told + ([("remark", str(facts["remark"]))] if facts.get("remark") else []))
 
 

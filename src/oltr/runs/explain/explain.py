@@ -25,6 +25,7 @@ from oltr.runs.pictures import as_pictures, chosen_images, pictures_of, views_of
 from oltr.runs.predict import answers, as_images
 from oltr.runs.split_outputs import compute_outputs
 from oltr.runs.trained_run import TrainedRun
+from oltr.training.at_test import forward_at_test
 from oltr.training.precision import autocast
 
 CANDIDATES = 5
@@ -42,7 +43,7 @@ def explain(run: TrainedRun, image: Path) -> Explanation:
         autocast(run.device, run.config.precision),
         recorded_attention(run.network) as maps,
     ):
-        said = run.network(views)
+        said = forward_at_test(run.network, views, run.config.data)
     outputs = _as_outputs(said)
     score = run.fitted(run.rule.score)
     read = compute_outputs(run, pixels, score) if score.view else outputs

@@ -51,7 +51,7 @@ class TrainingSample:
 
     def squares(self, neuron: int) -> Boxes:
         """Where the neuron is strongest."""
-        return boxes(self.found, neuron, self.run.config.data.image_size)
+        return boxes(self.found, neuron, self.run.config.data.seen_size)
 
     def concepts(self, given: Infused) -> Concepts:
         """The patches that stand for the neurons infused."""
