@@ -92,8 +92,8 @@ def curate(
     """Make a benchmark: manifest.csv and card.md in a folder; images are referenced, not copied.
 
     Args:
-        name: imagenet-lt, places-lt, ms1m-lt, sun-lt, cifar100-lt, cifar10-lt, cifar100-tinyimagenet,
-            inaturalist18 or glyphs
+        name: imagenet-lt, places-lt, ms1m-lt, sun-lt, cifar100-lt, cifar10-lt, cifar100-lt-development,
+            cifar100-tinyimagenet, inaturalist18 or glyphs
         out: the folder to write
         root: the original images: a folder, or an archive where they come in one
         lists: the folder of the released lists: exactly those images
@@ -103,7 +103,8 @@ def curate(
         open_root: images of no known class, for the open test set
         open_images: how they are made from 64 px originals, as published sets were (cifar100-tinyimagenet):
             bilinear without antialiasing, nearest pixels, or random crops; else they are taken as they are
-        imbalance: largest class over smallest (cifar100-lt, cifar10-lt; usual are 100, 50 and 10)
+        imbalance: largest class over smallest (cifar100-lt and its development set, cifar10-lt; usual are 100, 50
+            and 10)
         alpha: a Pareto profile instead of an exponential one (cifar100-lt, cifar10-lt)
         size: pixels a side, of drawn pictures (glyphs) and of the pack
         pack: also write OUT.pack, ready for training

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from oltr.data.curate import (  # noqa: F401 - each registers its benchmark
+    cifar100_development,
     cifar100_tinyimagenet,
     cifar_lt,
     glyph_benchmark,

@@ -72,15 +72,20 @@ class CifarFiles:
     root: Path | None = None  # where the paths start; None: the folder that the pictures are written to
 
 
-def whole_cifar(cifar: Cifar, root: Path | None, benchmark: str) -> CifarFiles:
-    """All images of the set that a benchmark is made from, from whatever of its forms lies at `root`."""
+def whole_cifar(
+    cifar: Cifar, root: Path | None, benchmark: str, splits: tuple[str, ...] = SPLITS
+) -> CifarFiles:
+    """All images of these splits, for a benchmark, from whatever form of the set lies at `root`.
+
+    Of the other splits no file is opened or looked for.
+    """
     if root is None:
         raise UserError(
             f"{cifar.title} is needed to make {benchmark}.",
             try_this=f"--root with the archive {cifar.archive}, its unpacked folder, or image folders",
         )
-    files = _read(cifar, root.expanduser())
-    _check_whole(cifar, files.table)
+    files = _read(cifar, root.expanduser(), splits)
+    _check_whole(cifar, files.table, splits)
     return files
 
 
@@ -114,14 +119,15 @@ def read_official(cifar: Cifar, where: Path, splits: tuple[str, ...] = SPLITS) -
     return CifarFiles(pd.DataFrame(rows, columns=["path", "label", "split"]), pictures, "official index")
 
 
-def _read(cifar: Cifar, root: Path) -> CifarFiles:
-    if where := find_official(cifar, root):
-        return read_official(cifar, where)
-    if (root / "train").is_dir() and (root / "test").is_dir():
-        return _from_folders(root)
+def _read(cifar: Cifar, root: Path, splits: tuple[str, ...]) -> CifarFiles:
+    if where := find_official(cifar, root, splits):
+        return read_official(cifar, where, splits)
+    if all((root / split).is_dir() for split in splits):
+        return _from_folders(root, splits)
+    wanted = _file_names(cifar, splits)
     for folder in (root / cifar.folder, root):
-        missing = [file for file in _file_names(cifar) if not (folder / file).is_file()]
-        if len(missing) < len(_file_names(cifar)):
+        missing = [file for file in wanted if not (folder / file).is_file()]
+        if len(missing) < len(wanted):
             raise UserError(
                 f"{cifar.title} in {folder} is not whole: {first_few(missing)} missing.",
                 try_this=f"unpack {cifar.archive} again",
@@ -133,10 +139,10 @@ def _read(cifar: Cifar, root: Path) -> CifarFiles:
     )
 
 
-def _from_folders(root: Path) -> CifarFiles:
+def _from_folders(root: Path, splits: tuple[str, ...]) -> CifarFiles:
     rows = []
     numbered = True
-    for split in SPLITS:
+    for split in splits:
         images = [f"{split}/{path}" for path in find_images(root / split)]
         images = [path for path in images if path.count("/") == 2]
         stems = [Path(path).stem for path in images]
@@ -147,21 +153,22 @@ def _from_folders(root: Path) -> CifarFiles:
     return CifarFiles(pd.DataFrame(rows, columns=["path", "label", "split"]), {}, order, root)
 
 
-def _check_whole(cifar: Cifar, table: pd.DataFrame) -> None:
-    sizes = {split: table.loc[table["split"] == split, "label"].value_counts() for split in SPLITS}
-    train, test = (set(sizes[split].index) for split in SPLITS)
-    if len(train) != cifar.classes or test != train:
+def _check_whole(cifar: Cifar, table: pd.DataFrame, splits: tuple[str, ...]) -> None:
+    sizes = {split: table.loc[table["split"] == split, "label"].value_counts() for split in splits}
+    names = [set(sizes[split].index) for split in splits]
+    if any(len(each) != cifar.classes or each != names[0] for each in names):
+        found = ", ".join(f"{len(sizes[split])} classes in {split}" for split in splits)
         raise UserError(
-            f"This is not {cifar.title}: {len(train)} classes in train, {len(test)} in test.",
-            f"It has the same {cifar.classes} in both.",
+            f"This is not {cifar.title}: {found}.",
+            f"It has the same {cifar.classes} in train and test.",
         )
-    for split, kind in (("train", "training"), ("test", "test")):
+    for split in splits:
         each = cifar.per_class[split]
-        if lacking := [name for name in natural_order(train) if sizes[split][name] != each]:
+        if lacking := [name for name in natural_order(names[0]) if sizes[split][name] != each]:
             named = first_few(f"{name} ({sizes[split][name]})" for name in lacking)
             raise UserError(
                 f"This is not the whole {cifar.title}: {count(len(lacking), 'class')} without "
-                f"{each} {kind} images, {named}."
+                f"{each} {'training' if split == 'train' else split} images, {named}."
             )
 
 
