@@ -73,6 +73,7 @@ class StageConfig:
     mix_chance: float = 0.5  # that an image is mixed
     # batch: another image of the same batch; balanced: an image of a class drawn uniformly
     mix_partner: Literal["batch", "balanced"] = "batch"
+    mosaics: float = 0.0  # weight of the loss of mosaics, which are of no class; 0: none are made
     lr: float = 0.1  # backbone, attention and direct feature
     classifier_lr: float = 0.1
     memory_lr: float = 0.01

@@ -15,6 +15,7 @@ from tests.helpers.processes import run_python
 from tests.helpers.training import assert_learned_the_same, shared_words
 
 MIXED = ("views=2", "mix=cutmix", "mix_partner=balanced", "weight_decay_on=matrices")
+MOSAICS = ("batch_size=32", "mosaics=0.5")  # sixteen images in a process: the mosaics are those of one
 
 
 def train(pack, out, devices: int, method: str, changes: tuple[str, ...] = ()) -> None:
@@ -26,7 +27,12 @@ def train(pack, out, devices: int, method: str, changes: tuple[str, ...] = ()) -
 
 @pytest.mark.parametrize(
     ("method", "changes"),
-    [("oltr", ()), ("oltr-paper", ()), pytest.param("oltr", MIXED, marks=pytest.mark.soak)],
+    [
+        ("oltr", ()),
+        ("oltr-paper", ()),
+        pytest.param("oltr", MIXED, marks=pytest.mark.soak),
+        pytest.param("oltr", MOSAICS, marks=pytest.mark.soak),
+    ],
 )
 def test_weights_memory_and_outputs_match(pack, tmp_path, method, changes):
     train(pack, tmp_path / "one", 1, method, changes)

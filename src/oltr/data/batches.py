@@ -13,6 +13,7 @@ from oltr.config import DataConfig, StageConfig
 from oltr.data.augment import Augment, draw_views, draws_per_view
 from oltr.data.image_access import Images
 from oltr.data.mixing import MIXING_DRAWS
+from oltr.data.mosaics import half_of
 from oltr.distributed import rank, world_size
 from oltr.errors import UserError
 from oltr.samplers import SAMPLERS, balanced, generator
@@ -21,10 +22,14 @@ from oltr.samplers import SAMPLERS, balanced, generator
 # while the others are drawn.
 AT_FIRST, AT_A_TIME = 4, 256
 MIXING = 2**32 - 1  # in a key, a step that no epoch has: whom its images are mixed with, and how
+MOSAICS = 2**32 - 1  # after a step, a view that no image has: what its mosaics are made of
 
 
 class TrainBatch(NamedTuple):
-    """Stored images (uint8 B×3×S×S), the draws of their views (V·B×34 or more, view by view), labels (B)."""
+    """Stored images (uint8 B×3×S×S), the draws of their views (V·B×34 or more, view by view), labels (B).
+
+    The draws of mosaics, if there are any, follow those of the views, here and in a `MixedBatch`.
+    """
 
     pixels: Tensor
     draws: Tensor
@@ -102,11 +107,15 @@ class TrainBatches:
         return generator(*self.key, MIXING, 0).random(shape, dtype=np.float32)
 
     def _draws(self, step: int, part: slice) -> Tensor:
-        """The draws of a step's views, this process's part of each."""
+        """The draws of a step's views, this process's part of each, and of its mosaics."""
         keys: list[tuple[int, ...]] = [(step,)]
         keys += [(step, 0)] if self.stage.mix != "none" else []
         keys += [(step, view) for view in range(1, self.stage.views)]
         views = [draw_views(generator(*self.key, *key), self.batch, self.numbers)[part] for key in keys]
+        if self.stage.mosaics:
+            number = half_of(self.batch // world_size())
+            drawn = draw_views(generator(*self.key, step, MOSAICS), number * world_size(), self.numbers)
+            views.append(drawn[rank() * number : (rank() + 1) * number])
         return torch.cat(views) if len(views) > 1 else views[0]
 
 

@@ -21,6 +21,7 @@ from oltr.losses.ldam import LDAMLoss, label_margins, ldam_loss
 from oltr.losses.lifted import LiftedStructureLoss, lifted_structure_loss
 from oltr.losses.mixed_labels import MixedLabels
 from oltr.losses.range import RangeLoss, between_classes, within_classes
+from oltr.losses.uniform import uniform_cross_entropy
 from oltr.losses.whole_batch import whole_batch
 
 __all__ = [
@@ -45,6 +46,7 @@ __all__ = [
     "large_margin_loss",
     "ldam_loss",
     "lifted_structure_loss",
+    "uniform_cross_entropy",
     "weighted_cross_entropy",
     "whole_batch",
     "within_classes",

@@ -6,6 +6,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from oltr.losses.class_counts import Counts, as_counts
+from oltr.losses.uniform import uniform_cross_entropy
 
 
 def balanced_softmax_loss(
@@ -27,3 +28,7 @@ class BalancedSoftmaxLoss(nn.Module):
 
     def forward(self, logits: Tensor, labels: Tensor, reduction: str = "mean") -> Tensor:
         return balanced_softmax_loss(logits, labels, self.counts, tau=self.tau, reduction=reduction)
+
+    def of_no_class(self, logits: Tensor) -> Tensor:
+        """The same for images of no class: under this softmax, too, all classes are to be equally likely."""
+        return uniform_cross_entropy(logits + self.tau * self.counts.log())

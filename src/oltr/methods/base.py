@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from oltr.config import build
 from oltr.losses.mixed_labels import MixedLabels
+from oltr.losses.uniform import uniform_cross_entropy
 from oltr.nn.backbone import Backbone
 from oltr.nn.direct_feature import DirectFeature
 from oltr.nn.heads import LinearHead, Output
@@ -127,6 +128,13 @@ class Method(nn.Module):
         in bfloat16, here as in `loss`: an auxiliary part takes them as float().
         """
         return {}
+
+    def open_loss(self, stage: int, network: Network, output: Output) -> Tensor:
+        """The loss of images that are of no class, such as mosaics, before its weight in the stage.
+
+        By default all classes are to be equally likely; a loss that adds to the logits has that added here.
+        """
+        return uniform_cross_entropy(output.logits.float())
 
     def fit(self, network: Network, features: Tensor, labels: Tensor) -> float | None:
         """Set the head from all direct features of the training images (N×D) at once, where that is possible.

@@ -79,6 +79,9 @@ class Experts(Method):
 
         return {"cross_entropy": labels.mean(losses), "diversity": self._diversity(logits)}
 
+    def open_loss(self, stage: int, network: Network, output: Output) -> Tensor:
+        return self.balanced_softmax.of_no_class(_expert_logits(network, output).flatten(0, 1))
+
     def _diversity(self, logits: Tensor) -> Tensor:
         return -self.settings.diversity * divergence(logits / self.settings.temperature)
 

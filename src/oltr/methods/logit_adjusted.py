@@ -80,6 +80,9 @@ class LogitAdjusted(Method):
         logits = output.logits.float()
         return {"cross_entropy": labels.mean(lambda hard: self.balanced_softmax(logits, hard, "none"))}
 
+    def open_loss(self, stage: int, network: Network, output: Output) -> Tensor:
+        return self.balanced_softmax.of_no_class(output.logits.float())
+
     def fit(self, network: Network, features: Tensor, labels: Tensor) -> float | None:
         if not isinstance(network.backbone, MultilevelBackbone):
             return None

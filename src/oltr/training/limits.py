@@ -18,6 +18,7 @@ _STAGE_LIMITS: dict[str, tuple[float, float]] = {
     "images_per_class": (1, math.inf),
     "views": (1, math.inf),
     "mix_chance": (0, 1),
+    "mosaics": (0, math.inf),
     "lr": (0, math.inf),
     "classifier_lr": (0, math.inf),
     "memory_lr": (0, math.inf),
@@ -59,11 +60,12 @@ def check_limits(config: RunConfig) -> None:
                 f"stage{number}.nesterov is a kind of momentum, and this stage has none.",
                 try_this=f"--set stage{number}.nesterov=false",
             )
-        if config.train_backbone == "none" and (stage.views > 1 or stage.mix != "none"):
+        if config.train_backbone == "none" and (words := views_in_words(stage)):
             raise UserError(
-                f"stage{number} has {views_in_words(stage)}, and the backbone is frozen.",
+                f"stage{number} has {words}, and the backbone is frozen.",
                 "Its features are computed once, from one view of each image.",
-                f"--set stage{number}.views=1 --set stage{number}.mix=none, or --train-backbone all",
+                " ".join(f"--set stage{number}.{off}" for off in ("views=1", "mix=none", "mosaics=0"))
+                + ", or --train-backbone all",
             )
         for role in stage.frozen:
             if role not in ROLES:
@@ -79,9 +81,10 @@ def check_limits(config: RunConfig) -> None:
 
 
 def views_in_words(stage: StageConfig) -> str:
-    """Views and mixing of a stage, for a sentence; empty for one view without mixing."""
+    """Views, mixing and mosaics of a stage, for a sentence; empty for one view without either."""
     parts = [f"{count(stage.views, 'view')} of each image"] if stage.views > 1 else []
     if stage.mix != "none":
         partner = "an image of the batch" if stage.mix_partner == "batch" else "a class-balanced partner"
         parts.append(f"{stage.mix} with {partner} (chance {stage.mix_chance:g})")
+    parts += [f"mosaics of no class (weight {stage.mosaics:g})"] if stage.mosaics else []
     return ", ".join(parts)

@@ -58,15 +58,18 @@ class BatchLoss(nn.Module):
         views = views.contiguous(memory_format=torch.channels_last)
         with autocast(views.device, self.precision):
             output = self.network(views)
-        about = self.stage, self.network
+        about, losses = (self.stage, self.network), list[Tensor]()
+        size, number = len(labels if mixing is None else mixing), self.views.number
+        if weight := self.views.stage.mosaics:
+            losses.append(weight * self.method.open_loss(*about, output.rows(slice(number * size, None))))
+            output = output.rows(slice(number * size))
         if isinstance(targets, MixedLabels):
             terms, hard = self.method.mixed_loss(*about, output, targets), targets.larger
         else:
             terms, hard = self.method.loss(*about, output, targets), targets
-        losses, number = list(terms.values()), self.views.number
+        losses += terms.values()
         if number > 1:
-            size = len(views) // number
-            parts = [output.rows(slice(at, at + size)) for at in range(0, len(views), size)]
+            parts = [output.rows(slice(at, at + size)) for at in range(0, number * size, size)]
             losses += self.method.across_views(*about, parts, labels[:size]).values()
             if isinstance(targets, MixedLabels):
                 output, hard = output.rows(slice(size, None)), hard[size:]
