@@ -74,7 +74,8 @@ class SomeImages:
         return 70
 
     def batches(self, steps, device, workers):
-        return (torch.from_numpy(step.astype(np.uint8)).view(-1, 1, 1, 1).expand(-1, 3, 4, 4) for step in steps)
+        for step in steps:
+            yield torch.from_numpy(step.astype(np.uint8)).view(-1, 1, 1, 1).expand(-1, 3, 4, 4)
 
 
 @pytest.mark.parametrize("changes", [{}, {"views": 2}, {"views": 2, "mix": "cutmix"}, {"mix": "mixup"}])

@@ -78,7 +78,9 @@ def spread(logits):
     return sum(total - z for z in logits) / len(logits)
 
 
-@pytest.mark.parametrize("name", ["plain", "oltr", "ldam-drw", "balanced-softmax", "logit-adjusted", "experts"])
+@pytest.mark.parametrize(
+    "name", ["plain", "oltr", "ldam-drw", "balanced-softmax", "logit-adjusted", "experts"]
+)
 def test_the_term_is_the_mean_cross_entropy_to_uniform_under_the_softmax_of_the_loss(name):
     step = a_step(name)
     method, network = step.batch_loss.method, step.batch_loss.network.eval()

@@ -103,8 +103,7 @@ def curate(
         open_root: images of no known class, for the open test set
         open_images: how they are made from 64 px originals, as published sets were (cifar100-tinyimagenet):
             bilinear without antialiasing, nearest pixels, or random crops; else they are taken as they are
-        imbalance: largest class over smallest (cifar100-lt and its development set, cifar10-lt; usual are 100, 50
-            and 10)
+        imbalance: largest class over smallest (long-tailed CIFAR sets; usual are 100, 50 and 10)
         alpha: a Pareto profile instead of an exponential one (cifar100-lt, cifar10-lt)
         size: pixels a side, of drawn pictures (glyphs) and of the pack
         pack: also write OUT.pack, ready for training
