@@ -41,8 +41,7 @@ def main() -> None:
     rows = [row for row in kept if row["data"] != asked.data]
     for path in asked.runs:
         run = TrainedRun(path)
-        facts = {"data": asked.data, "method": run.config.method, "backbone": run.config.backbone}
-        facts["seed"] = run.facts["source"].rstrip("/").rsplit("/")[-1]
+        facts = {"data": asked.data, "run": path.name, "method": run.method, "backbone": run.config.backbone}
         found = measured(run)
         foretold = spearmanr([row["auroc"] for row in found], [row["played"] for row in found]).statistic
         rows += [facts | row for row in found] + [facts | {"rank_correlation": float(foretold)}]

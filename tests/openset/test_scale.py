@@ -9,7 +9,8 @@ from tests.helpers.separable import outputs
 @pytest.mark.parametrize(("dims", "largest"), [(1, 1), (5, 1), (12, 2), (64, 10), (512, 77)])
 def test_it_is_the_energy_of_a_scaled_feature_through_a_linear_head(dims, largest):
     random = torch.Generator().manual_seed(0)
-    features, weight = torch.randn(9, dims, generator=random).abs(), torch.randn(4, dims, generator=random) / dims
+    features = torch.randn(9, dims, generator=random).abs()
+    weight = torch.randn(4, dims, generator=random) / dims
     expected = []
     for row in features.double().numpy():
         scale = np.exp(row.sum() / np.sort(row)[-largest:].sum())
