@@ -50,6 +50,7 @@ NEED_LOGITS = {
     "cost-sensitive",
     "focal",
     "logit-adjusted",
+    "oltr2",
 }  # of a head that works in blocks
 
 

@@ -16,7 +16,17 @@ from oltr.recipes import resolve
 COUNTS = torch.tensor([40, 20, 10, 5, 2])
 FIRST, SECOND = torch.tensor([0, 1, 2, 3, 4, 0]), torch.tensor([3, 1, 0, 4, 4, 2])
 SHARE = torch.tensor([0.3, 0.5, 1.0, 0.0, 0.7, 0.9])
-EXACT = ["plain", "class-aware", "crt", "lws", "tau-norm", "balanced-softmax", "logit-adjusted", "experts"]
+EXACT = [
+    "plain",
+    "class-aware",
+    "crt",
+    "lws",
+    "tau-norm",
+    "balanced-softmax",
+    "logit-adjusted",
+    "experts",
+    "oltr2",
+]
 
 
 def mixed(drawn=FIRST, share=SHARE):

@@ -27,7 +27,10 @@ from tests.helpers.pictures import class_folders
 from tests.helpers.tiny import tiny_config, tiny_pack
 
 CPU = torch.device("cpu")
-FITTED = ["knn", "mahalanobis", "openmax", "openmax-textbook", "vim"]
+FITTED = [
+    *("cosine", "knn", "mahalanobis", "openmax", "openmax-textbook"),
+    *("relative-mahalanobis", "unit-mahalanobis", "vim"),
+]
 
 
 def train(out: Path, source: str | Path, config: RunConfig | None = None, root=None) -> TrainedRun:
@@ -118,8 +121,23 @@ def test_a_fitted_score_reaches_the_report(run, name):
     assert run.fitted(name) is run.fitted(name)  # not fitted again
 
 
+def test_a_sum_of_scores_takes_its_units_from_validation_images(run, tmp_path):
+    training, val, unseen = (run.own_outputs()[split] for split in ("train", "val", "open"))
+    values = torch.zeros(len(unseen), dtype=torch.float64)
+    for name in ("max-logit", "cosine"):
+        score = SCORES[name]().fit(training.features, training.logits, training.labels)
+        known = score(*val.inputs)
+        values += (score(*unseen.inputs) - known.mean()) / known.std(correction=0)
+    torch.testing.assert_close(run.scored("open", "max-logit+cosine").values, values)
+    (run.path / "outputs/val.safetensors").unlink()
+    alone = TrainedRun(run.path).scored("open", "max-logit+cosine").values
+    untouched = SCORES["max-logit+cosine"]().fit(training.features, training.logits, training.labels)
+    torch.testing.assert_close(alone, untouched.value(*unseen.inputs))
+    assert not torch.allclose(alone, values)
+
+
 def test_plain_scores_need_no_images(run, no_images):
-    for name in ("softmax", "energy", "max-logit", "reachability"):
+    for name in ("softmax", "energy", "gen", "max-logit", "reachability", "scale"):
         assert run.under(run.other_rule(name, unknown_rate=0.2)).measure().open.score == name
 
 

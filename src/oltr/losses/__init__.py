@@ -5,6 +5,8 @@ takes logits or features (B×…) and labels (B). In a distributed run, losses o
 of all processes.
 """
 
+from oltr.losses.agreement import agreement_loss
+from oltr.losses.balanced_contrast import BalancedContrastLoss, balanced_contrast_loss
 from oltr.losses.balanced_softmax import BalancedSoftmaxLoss, balanced_softmax_loss
 from oltr.losses.centroids import DiscriminativeCentroidsLoss, discriminative_centroids_loss
 from oltr.losses.class_weights import (
@@ -15,6 +17,7 @@ from oltr.losses.class_weights import (
     inverse_frequency,
     weighted_cross_entropy,
 )
+from oltr.losses.consistency import consistency_loss
 from oltr.losses.focal import FocalLoss, focal_loss
 from oltr.losses.large_margin import LargeMarginLoss, large_margin_loss
 from oltr.losses.ldam import LDAMLoss, label_margins, ldam_loss
@@ -25,6 +28,7 @@ from oltr.losses.uniform import uniform_cross_entropy
 from oltr.losses.whole_batch import whole_batch
 
 __all__ = [
+    "BalancedContrastLoss",
     "BalancedSoftmaxLoss",
     "ClassBalancedLoss",
     "DiscriminativeCentroidsLoss",
@@ -36,9 +40,12 @@ __all__ = [
     "MixedLabels",
     "RangeLoss",
     "WeightedCrossEntropyLoss",
+    "agreement_loss",
+    "balanced_contrast_loss",
     "balanced_softmax_loss",
     "between_classes",
     "class_balanced",
+    "consistency_loss",
     "discriminative_centroids_loss",
     "focal_loss",
     "inverse_frequency",

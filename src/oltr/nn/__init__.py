@@ -22,6 +22,7 @@ from oltr.nn.memory import Memory, squared_distances
 from oltr.nn.meta_embedding import MetaEmbedding, MetaParts
 from oltr.nn.multilevel import MultilevelBackbone
 from oltr.nn.network import Network, build_attention
+from oltr.nn.projector import projector
 from oltr.nn.regressed_head import RegressedHead
 from oltr.nn.regressors import RecursiveRegressor, Regressor
 from oltr.nn.scaled_head import ScaledHead
@@ -60,6 +61,7 @@ __all__ = [
     "fit_linear",
     "give_experts",
     "make_episode",
+    "projector",
     "squared_distances",
     "squash",
 ]

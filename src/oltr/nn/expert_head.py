@@ -1,4 +1,4 @@
-"""One cosine classifier per expert, their logits averaged."""
+"""One classifier per expert, their logits averaged."""
 
 from __future__ import annotations
 
@@ -10,12 +10,19 @@ from oltr.nn.heads import Head, Output
 
 
 class ExpertHead(Head):
-    """logits = mean over the experts e of scale · cos(v_e, w_ek), v_direct = (v_1 … v_E): B×(E·D) → B×K."""
+    """logits = mean over the experts e of scale · cos(v_e, w_ek), v_direct = (v_1 … v_E): B×(E·D) → B×K.
 
-    def __init__(self, experts: int, dims: int, num_classes: int, scale: float = 30.0):
+    Without a scale the classifiers are linear: w_ek·v_e + b_ek.
+    """
+
+    def __init__(self, experts: int, dims: int, num_classes: int, scale: float | None = 30.0):
         super().__init__()
-        self.scale = scale
-        self.weight = nn.Parameter(F.normalize(torch.randn(experts, num_classes, dims), dim=2))
+        self.scale, weight = scale, torch.randn(experts, num_classes, dims)
+        if scale is None:
+            self.weight = nn.Parameter(weight / (3 * dims) ** 0.5)  # the deviation of nn.Linear's start
+            self.bias = nn.Parameter(torch.zeros(experts, 1, num_classes))
+        else:
+            self.weight = nn.Parameter(F.normalize(weight, dim=2))
 
     def forward(self, direct: Tensor) -> Output:
         direct = direct.to(self.weight.dtype)
@@ -25,6 +32,8 @@ class ExpertHead(Head):
         """The logits of each expert, from its own part of v_direct: B×(E·D) → E×B×K."""
         experts, _, dims = self.weight.shape
         with torch.autocast(direct.device.type, enabled=False):
-            own = F.normalize(direct.to(self.weight.dtype).unflatten(1, (experts, dims)), dim=2)
+            own = direct.to(self.weight.dtype).unflatten(1, (experts, dims)).transpose(0, 1)
+            if self.scale is None:
+                return torch.baddbmm(self.bias, own, self.weight.transpose(1, 2))
             weight = F.normalize(self.weight, dim=2)
-            return (self.scale * own).transpose(0, 1) @ weight.transpose(1, 2)
+            return (self.scale * F.normalize(own, dim=2)) @ weight.transpose(1, 2)

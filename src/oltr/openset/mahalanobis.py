@@ -13,13 +13,15 @@ from oltr.openset.parts import by_parts
 from oltr.openset.scores import FittedScore, ScoreInfo, register
 
 
-class _Whitened(NamedTuple):
+class Whitened(NamedTuple):
+    """Class means where features scatter alike in every direction."""
+
     whitening: Tensor  # D×D, x ↦ x · whitening has a within-class covariance of the identity
     means: Tensor  # of the classes that have training images, whitened
 
 
 @register
-class Mahalanobis(FittedScore[_Whitened]):
+class Mahalanobis(FittedScore[Whitened]):
     """min_k (v − μ_k)ᵀ Σ⁻¹ (v − μ_k), v = v_direct, μ_k the class means, Σ the covariance within classes.
 
     Σ is shared by all classes and drawn towards a multiple of the identity, so that it has an inverse with
@@ -38,24 +40,32 @@ class Mahalanobis(FittedScore[_Whitened]):
     )
     higher_is_known = False
 
-    def learn(self, features: Tensor, logits: Tensor, labels: Tensor) -> _Whitened:
-        means, counts = class_means(features, labels, logits.shape[1])
-        means, numbers = means[counts > 0], (counts > 0).cumsum(0) - 1
-        covariance, fourths = scatter(features, means, numbers[labels])
-        if covariance.trace() <= ROUNDING**2 * means.square().sum(dim=1).mean():
-            # One image per class, say: nothing is known of the scatter, so that every direction is alike.
-            return _Whitened(torch.eye(means.shape[1], dtype=torch.float64), means)
-        factor = torch.linalg.cholesky(shrunk(covariance, fourths, len(labels)))
-        whitening = torch.linalg.inv(factor).T
-        return _Whitened(whitening, means @ whitening)
+    def learn(self, features: Tensor, logits: Tensor, labels: Tensor) -> Whitened:
+        return learn_whitened(features, labels, logits.shape[1])
 
-    def compare(self, features: Tensor, logits: Tensor, learned: _Whitened) -> Tensor:
-        whitening, means = learned
-        # From the middle of the means, where squares are small and so is the error of their difference.
-        middle = means.mean(dim=0)
-        return by_parts(
-            lambda x: squared_distances(x @ whitening - middle, means - middle).amin(dim=1), features
-        )
+    def compare(self, features: Tensor, logits: Tensor, learned: Whitened) -> Tensor:
+        return by_parts(lambda x: least_distance(x, learned), features)
+
+
+def learn_whitened(x: Tensor, labels: Tensor, num_classes: int) -> Whitened:
+    """Class means and the whitening by the shrunk covariance within classes: N×D, N → Whitened."""
+    means, counts = class_means(x, labels, num_classes)
+    means, numbers = means[counts > 0], (counts > 0).cumsum(0) - 1
+    covariance, fourths = scatter(x, means, numbers[labels])
+    if covariance.trace() <= ROUNDING**2 * means.square().sum(dim=1).mean():
+        # One image per class, say: nothing is known of the scatter, so that every direction is alike.
+        return Whitened(torch.eye(means.shape[1], dtype=torch.float64), means)
+    factor = torch.linalg.cholesky(shrunk(covariance, fourths, len(labels)))
+    whitening = torch.linalg.inv(factor).T
+    return Whitened(whitening, means @ whitening)
+
+
+def least_distance(x: Tensor, learned: Whitened) -> Tensor:
+    """The squared distance to the nearest mean after whitening: B×D float64 → B."""
+    whitening, means = learned
+    # From the middle of the means, where squares are small and so is the error of their difference.
+    middle = means.mean(dim=0)
+    return squared_distances(x @ whitening - middle, means - middle).amin(dim=1)
 
 
 def shrunk(covariance: Tensor, fourths: Tensor, images: int) -> Tensor:

@@ -41,6 +41,7 @@ class Score(ABC):
     default_threshold: ClassVar[float | None] = None  # None: there is no number that suits every data set
     limits: ClassVar[tuple[float, float]] = (-inf, inf)  # between which every value lies
     needs_fit: ClassVar[bool] = False
+    uses_validation: ClassVar[bool] = False  # where there are such images, `calibrate` reads them
 
     @property
     def view(self) -> str:
@@ -54,6 +55,10 @@ class Score(ABC):
 
     def fit(self, features: Tensor, logits: Tensor, labels: Tensor) -> Self:
         """Learn from the training images (centre-cropped, not augmented): N×D, N×K, N; returns self."""
+        return self
+
+    def calibrate(self, features: Tensor, logits: Tensor) -> Self:
+        """After `fit`, read images of known classes that trained nothing: N×D, N×K; returns self."""
         return self
 
     @abstractmethod

@@ -64,6 +64,8 @@ def refit(
     head = Head(classes, scale * weight, bias, SCORES[score]())
     if head.score.needs_fit:
         head.score.fit(given, head.logits(features), wanted)
+    if head.score.uses_validation:
+        head.score.calibrate(_tensor(validation), head.logits(validation))
     return replace(head, threshold=choose_threshold(head.score, head.values(validation), unknown_rate))
 
 

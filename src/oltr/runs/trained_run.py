@@ -25,7 +25,7 @@ from oltr.runs.current_splits import current_classes, current_manifest
 from oltr.runs.decisions import Decisions, decide
 from oltr.runs.evaluate import evaluate
 from oltr.runs.exemplars import Exemplars, exemplars
-from oltr.runs.outputs import Outputs, Scored, scored_by
+from oltr.runs.outputs import OPEN, Outputs, Scored, scored_by
 from oltr.runs.own_data import as_many_images, as_own, check_classes, check_tests, own_manifest
 from oltr.runs.predict import predict
 from oltr.runs.report import Report
@@ -152,13 +152,17 @@ class TrainedRun(RunModel):
         return found
 
     def fitted(self, score: str | Score) -> Score:
-        """A score ready for use, fitted on the run's training images if it needs that."""
+        """A score ready for use, fitted on the run's training and validation images if it needs them."""
         if isinstance(score, Score):
             return score
         if score not in self._fitted:
             made = SCORES[score]()
             if made.needs_fit:
                 made.fit(*with_collected(self, self._training_outputs()))
+            if made.uses_validation and "val" in self.own_outputs():
+                val = self.own_outputs()["val"]
+                known = val.labels != OPEN
+                made.calibrate(val.features[known], val.logits[known])
             self._fitted[score] = made
         return self._fitted[score]
 

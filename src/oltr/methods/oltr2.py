@@ -1,0 +1,157 @@
+"""Our own method: balanced softmax, experts that learn from each other, and views that are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from oltr.config import within
+from oltr.losses.agreement import agreement_loss
+from oltr.losses.balanced_contrast import BalancedContrastLoss
+from oltr.losses.balanced_softmax import BalancedSoftmaxLoss
+from oltr.losses.consistency import consistency_loss
+from oltr.losses.mixed_labels import MixedLabels
+from oltr.methods.base import METHODS, Method, MethodInfo
+from oltr.nn.backbone import Backbone
+from oltr.nn.cosine_head import CosineHead
+from oltr.nn.direct_feature import DirectFeature
+from oltr.nn.expert_head import ExpertHead
+from oltr.nn.expert_stages import give_experts
+from oltr.nn.heads import Head, LinearHead
+from oltr.nn.network import Network, Output
+from oltr.nn.projector import projector
+
+PROJECTED = 128  # dimensions in which views are compared
+
+
+@dataclass(frozen=True)
+class Oltr2Settings:
+    experts: int = 1  # last stages with a classifier each, on a shared backbone
+    classifier: Literal["linear", "cosine"] = "linear"
+    logit_scale: float = 16.0  # of the cosine classifier
+    agreement: float = 0.5  # weight of what experts learn from their mean
+    contrast: float = 0.5  # weight of the contrastive term; of two views or more
+    contrast_temperature: float = 0.1
+    consistency: float = 0.0  # weight of views that foretell each other; of two views or more
+
+    def __post_init__(self) -> None:
+        within("settings.experts", self.experts, 1)
+        within("settings.logit_scale", self.logit_scale, 1e-6)
+        within("settings.agreement", self.agreement, 0)
+        within("settings.contrast", self.contrast, 0)
+        within("settings.contrast_temperature", self.contrast_temperature, 1e-6)
+        within("settings.consistency", self.consistency, 0)
+
+
+@METHODS.register("oltr2")
+class Oltr2(Method):
+    """L = Σ_e balanced softmax(z_e) + a · agreement(z_1 … z_E) + c · contrast + s · consistency.
+
+    z_e are the logits of expert e, the network's their mean. The last two terms compare views of an image in
+    projections of v_direct, and are left out where there is one view. The memory is the class means of
+    v_direct after training: the unknown score adds the cosine to the nearest of them to the largest logit.
+    """
+
+    Settings = Oltr2Settings
+    score = "max-logit+cosine"
+    info = MethodInfo(
+        title="OLTR 2 (ours)",
+        summary="Balanced softmax, experts that agree, contrast between views; unknown by logit and memory",
+        paper="this project, 2026; parts after Ren et al. 2020 (balanced softmax), Wang et al. 2021 and Jin "
+        "et al. 2023 (experts, agreement), Zhu et al. 2022 (contrast), Chen and He 2021 (consistency)",
+        year=2026,
+    )
+
+    def __init__(self, settings: Mapping[str, Any], train_counts: Tensor, image_size: int):
+        super().__init__(settings, train_counts, image_size)
+        # The loss has no place for a class without images: one that is never seen.
+        self.balanced_softmax = BalancedSoftmaxLoss(train_counts.clamp(min=1))
+        self.contrast = BalancedContrastLoss(self.settings.contrast_temperature)
+
+    @property
+    def first_stage(self) -> str:  # type: ignore[override]
+        return f"oltr2, {self.settings}"
+
+    def build_stage1(self, backbone: Backbone) -> Network:
+        s, dims = self.settings, backbone.channels
+        if s.experts > 1:
+            give_experts(backbone, s.experts, self.image_size)
+        head = self._head(dims, s.logit_scale if s.classifier == "cosine" else None)
+        direct_feature = DirectFeature(backbone.channels)
+        return Network(backbone, direct_feature, head, auxiliary=self._auxiliary(direct_feature.dims))
+
+    def _head(self, dims: int, scale: float | None) -> Head:
+        if self.settings.experts > 1:
+            return ExpertHead(self.settings.experts, dims, self.num_classes, scale)
+        return CosineHead(dims, self.num_classes, scale) if scale else LinearHead(dims, self.num_classes)
+
+    def _auxiliary(self, dims: int) -> nn.ModuleDict | None:
+        parts: dict[str, nn.Module] = {}
+        if self.settings.contrast:
+            parts["contrast"] = projector(dims, PROJECTED)
+            parts["prototypes"] = nn.Embedding(self.num_classes, PROJECTED)
+        if self.settings.consistency:
+            parts["consistency"] = projector(dims, PROJECTED)
+            parts["predictor"] = projector(PROJECTED, PROJECTED, PROJECTED)
+        return nn.ModuleDict(parts) if parts else None
+
+    def loss(self, stage: int, network: Network, output: Output, labels: Tensor) -> dict[str, Tensor]:
+        logits = _expert_logits(network, output)
+        return self._terms(logits, self._balanced(logits, labels).mean())
+
+    def mixed_loss(
+        self, stage: int, network: Network, output: Output, labels: MixedLabels
+    ) -> dict[str, Tensor]:
+        logits = _expert_logits(network, output)
+        return self._terms(logits, labels.mean(lambda hard: self._balanced(logits, hard)))
+
+    def open_loss(self, stage: int, network: Network, output: Output) -> Tensor:
+        logits = _expert_logits(network, output)
+        return len(logits) * self.balanced_softmax.of_no_class(logits.flatten(0, 1))
+
+    def _balanced(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """Σ_e balanced softmax of each image: E×B×K, B → B."""
+        every = logits.flatten(0, 1), labels.repeat(len(logits))
+        return self.balanced_softmax(*every, "none").view(len(logits), -1).sum(dim=0)
+
+    def _terms(self, logits: Tensor, cross_entropy: Tensor) -> dict[str, Tensor]:
+        terms = {"cross_entropy": cross_entropy}
+        if len(logits) > 1 and self.settings.agreement:
+            terms["agreement"] = self.settings.agreement * agreement_loss(logits)
+        return terms
+
+    def across_views(
+        self, stage: int, network: Network, views: list[Output], labels: Tensor
+    ) -> dict[str, Tensor]:
+        s, parts = self.settings, network.auxiliary
+        terms: dict[str, Tensor] = {}
+        if parts is None:
+            return terms
+        features = [view.direct_feature.float() for view in views]
+        if s.contrast:
+            clean = features[-2:]  # a mixed view comes first
+            z = F.normalize(parts["contrast"](torch.cat(clean)), dim=1)
+            prototypes = parts["prototypes"]
+            assert isinstance(prototypes, nn.Embedding)
+            unit = F.normalize(prototypes.weight, dim=1)
+            terms["contrast"] = s.contrast * self.contrast(z, labels.repeat(len(clean)), unit)
+        if s.consistency:
+            projected = parts["consistency"](torch.cat(features))
+            predicted = parts["predictor"](projected)
+            size = len(labels)
+            terms["consistency"] = s.consistency * consistency_loss(
+                predicted.split(size), projected.split(size)
+            )
+        return terms
+
+
+def _expert_logits(network: Network, output: Output) -> Tensor:
+    """The logits of each expert, of a single classifier those of the network: E×B×K."""
+    if isinstance(network.head, ExpertHead):
+        return network.head.expert_logits(output.direct_feature)
+    return output.logits.float()[None]

@@ -1,0 +1,42 @@
+"""SCALE: logits made larger where activations are spread over many dimensions, then their energy."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from oltr.openset.parts import AT_A_TIME, parts
+from oltr.openset.scores import Score, ScoreInfo, register
+
+PERCENTILE = 85
+SMALLEST = 1e-12  # a sum of activations: below it there are none
+
+
+@register
+class Scale(Score):
+    """log Σ_k exp(s · logits_k), s = exp(Σ a / Σ the largest 15 % of a), a = max(v_direct, 0)."""
+
+    name = "scale"
+    info = ScoreInfo(
+        title="SCALE",
+        summary="The energy of logits that were scaled by how widely the feature's activations are spread",
+        paper="Xu et al., Scaling for Training Time and Post-hoc Out-of-distribution Detection Enhancement, "
+        "ICLR 2024",
+        year=2024,
+        changes="the logits are scaled in the place of the feature, the same for a head without a bias; of "
+        "features that can be negative the positive part counts; the 85th percentile for every network",
+    )
+    higher_is_known = True
+
+    def value(self, features: Tensor, logits: Tensor, reachability: Tensor | None = None) -> Tensor:
+        pairs = zip(parts(features, AT_A_TIME), parts(logits, AT_A_TIME), strict=True)
+        return torch.cat([(z.double() * _scale(x.double())).logsumexp(dim=1) for x, z in pairs])
+
+
+def _scale(features: Tensor) -> Tensor:
+    """exp(Σ a / Σ the largest of a): B×D → B×1."""
+    dims = features.shape[1]
+    largest = max(dims - round(dims * PERCENTILE / 100), 1)
+    a = features.clamp(min=0)
+    top = a.topk(largest, dim=1).values.sum(dim=1, keepdim=True)
+    return (a.sum(dim=1, keepdim=True) / top.clamp(min=SMALLEST)).exp()
