@@ -15,6 +15,7 @@ from oltr.losses.class_weights import (
     inverse_frequency,
     weighted_cross_entropy,
 )
+from oltr.losses.distillation import distillation_loss
 from oltr.losses.focal import FocalLoss, focal_loss
 from oltr.losses.large_margin import LargeMarginLoss, large_margin_loss
 from oltr.losses.ldam import LDAMLoss, label_margins, ldam_loss
@@ -39,6 +40,7 @@ __all__ = [
     "between_classes",
     "class_balanced",
     "discriminative_centroids_loss",
+    "distillation_loss",
     "focal_loss",
     "inverse_frequency",
     "label_margins",
