@@ -64,7 +64,7 @@ def train(
             download; `none`: from scratch. Installed ones are used unasked under the recipe photos
         train_backbone: what of pretrained weights learns; `none` computes features once and keeps them;
             `auto` as suits
-        teacher: a finished run on the same classes, whose answers share the loss with the labels; how much and
+        teacher: a finished run on the same classes, whose answers share the loss with labels; how much and
             how soft: --set distill.share=0.5 --set distill.temperature=2
         image_size: pixels the network sees; else the recipe's
         epochs: of stage 1 and stage 2; learning-rate milestones move in proportion
