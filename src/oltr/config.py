@@ -126,6 +126,15 @@ class DecisionConfig:
 
 
 @dataclass(frozen=True)
+class DistillConfig:
+    """A finished run that this one learns from, beside the labels."""
+
+    teacher: str | None = None  # its folder; none: the labels alone
+    share: float = 0.5  # of the loss
+    temperature: float = 2.0  # T, by which both logits are divided
+
+
+@dataclass(frozen=True)
 class RunConfig:
     """A whole run; `run.yaml` holds one."""
 
@@ -140,6 +149,7 @@ class RunConfig:
     stage1: StageConfig = field(default_factory=StageConfig)
     stage2: StageConfig | None = None
     decision: DecisionConfig = field(default_factory=DecisionConfig)
+    distill: DistillConfig = field(default_factory=DistillConfig)
     keep: Literal["best", "last"] = "best"  # which epoch's weights stay: best on validation, or the last
     # After training τ·log(class frequency) is taken from the logits; validation: the τ that suits its images.
     adjust: Literal["none", "validation", "fixed"] = "none"
@@ -155,6 +165,10 @@ class RunConfig:
         stage = self.stage1 if number == 1 else self.stage2
         assert stage is not None
         return stage
+
+    def has_teacher(self, number: int) -> bool:
+        """Whether stage 1 or 2 learns from the teacher: where there is one, and the backbone learns."""
+        return self.distill.teacher is not None and "backbone" not in self.stage(number).frozen
 
     @property
     def num_stages(self) -> int:

@@ -10,6 +10,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
+import yaml
 
 from oltr.cli.main import _guarded
 from oltr.errors import UserError
@@ -95,6 +96,16 @@ def test_trained_anew_with_what_was_collected(oltr, run, lynx, tmp_path):
     assert anew.config.method == "plain" and anew.manifest.sizes()["test"]
     oltr("train", "--from", run, "--method", "oltr").refused("--from takes source and settings from the run")
     oltr("train").refused("There is no SOURCE")
+
+
+def test_trained_anew_with_new_classes_a_run_has_no_teacher(oltr, run, lynx, tmp_path):
+    facts = yaml.safe_load((run / "run.yaml").read_text(encoding="utf-8"))
+    facts["config"]["distill"] = {"teacher": str(run)}
+    (run / "run.yaml").write_text(yaml.safe_dump(facts), encoding="utf-8")
+    oltr("add-class", run, "lynx", lynx)
+    said = oltr("train", "--from", run, "--out", tmp_path / "anew", "--cpu")
+    assert said.code == 0 and "does not know the classes of now" in said.err
+    assert TrainedRun(tmp_path / "anew").config.distill.teacher is None
 
 
 def test_a_run_trained_anew_lives_on_without_the_old_one(oltr, run, lynx, tmp_path):

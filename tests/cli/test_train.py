@@ -11,6 +11,7 @@ import pytest
 from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from oltr.runs.trained_run import TrainedRun
 from tests.cli.conftest import QUICK
 from tests.helpers.pictures import class_folders, picture, write_picture
 from tests.helpers.training import stop_at
@@ -131,6 +132,19 @@ def test_stage_one_taken_over(oltr, pack, trained, tmp_path):
     ]:
         oltr(*command, *flags.split()).refused("cannot be shared", told, "or no --stage1-from")
         assert not (tmp_path / "run").exists()
+
+
+def test_a_teacher(oltr, pack, trained, tmp_path):
+    words = ("train", pack, *QUICK, "--method", "plain", "--out", tmp_path / "run")
+    said = oltr(*words, "--teacher", trained["oltr"], "--dry-run", "--json")
+    assert json.loads(said.out)["config"]["distill"]["teacher"] == str(trained["oltr"])
+    assert json.loads(said.out)["checked"][-1] == f"the teacher {trained['oltr']}"
+    said = oltr(*words, "--teacher", trained["oltr"], "--set", "distill.share=0.25")
+    assert said.code == 0 and f"teacher {trained['oltr']} (share 0.25, temperature 2)" in said.err
+    assert TrainedRun(tmp_path / "run").facts["teacher"]["path"] == str(trained["oltr"])
+    again = oltr(*words, "--teacher", trained["plain"], "--set", "distill.share=0.25", "--resume")
+    again.refused("another configuration", f"distill.teacher: {trained['oltr']} → {trained['plain']}")
+    oltr("train", "--from", trained["plain"], "--teacher", trained["oltr"]).refused("--from takes source")
 
 
 def test_tensorboard_counts_epochs_as_the_metrics_do_also_after_an_interruption(

@@ -135,6 +135,49 @@ def test_runs_are_told_apart_by_method_changes_and_seed(tmp_path, monkeypatch):
     assert plan_runs(suite(tmp_path, odd), 1)[3].name == "oltr+weights=a%2Fb%20c-0"
 
 
+TAUGHT = """
+about: taught
+recipe: glyphs
+rows:
+  - {method: experts, label: "odd: three", changes: ["stage1.lr_milestones={1: 0.5}"]}
+  - {method: experts, label: again, changes: ["stage1.lr_milestones={1: 0.5}"], score: energy}
+  - {method: plain}
+  - {method: plain, label: single, teacher: "odd: three", changes: [distill.share=0.7]}
+  - {method: oltr, label: grandchild, teacher: single}
+  - {method: oltr, label: the same, teacher: single, score: energy}
+"""
+
+
+def test_a_row_learns_from_the_run_of_another_row_and_the_same_seed(tmp_path):
+    loaded = suite(tmp_path, TAUGHT)
+    runs = plan_runs(loaded, seeds=2, out=tmp_path / "out")
+    assert len(runs) == 8  # rows that differ in the score alone have one run
+    for seed, (experts, plain, single, grandchild) in enumerate((runs[:4], runs[4:])):
+        assert experts.teacher is None and plain.teacher is None and plain.config.distill.teacher is None
+        assert single.teacher is experts and grandchild.teacher is single
+        assert grandchild.lineage == [grandchild, single, experts]
+        assert single.config.distill.teacher == str(tmp_path / "out" / experts.name)
+        assert single.config.distill.share == 0.7 and single.config.seed == seed
+        assert not single.shares_stage1(plain)
+    assert len({run.name for run in runs}) == 8
+    assert [sum(run.measures(row) for row in loaded.rows) for run in runs] == [2, 1, 1, 2] * 2
+    # Teachers come along, one row of each.
+    assert [row.label for row in select_rows(loaded, ["the same"]).rows] == ["again", "single", "the same"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("teacher: single", "teacher: singl"),
+        ('teacher: "odd: three"', "teacher: grandchild"),  # below
+        ("recipe: glyphs", "recipe: glyphs\nsweep: longtail\nalphas: [2]"),
+    ],
+)
+def test_a_teacher_is_a_row_above(tmp_path, old, new):
+    with pytest.raises(UserError, match=r"(?s)has the teacher .*a row above it"):
+        suite(tmp_path, TAUGHT.replace(old, new))
+
+
 def test_which_runs_share_a_stage_1(tmp_path):
     more = (
         "  - {method: class-aware, changes: [stage1.lr=0.2]}\n  - {method: oltr, changes: [stage2.lr=0.2]}\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -106,6 +107,35 @@ def test_who_waits_for_whom_side_by_side(pack, tmp_path, monkeypatch):
     # ... and not for its stage 2.
     assert log.index("begins class-aware-0 from plain-0") < log.index("ends plain-0")
     assert len([line for line in log if line.startswith("ends")]) == 4
+
+
+def test_a_run_waits_for_its_teacher(pack, tmp_path, monkeypatch):
+    begun = []
+
+    class Noted(pretended.Here):
+        def __init__(self, words, side_by_side=1):
+            begun.append(Path(words[words.index("--out") + 1]).name)
+            super().__init__(words, side_by_side)
+
+    monkeypatch.setattr(train, "CommandProcess", Noted)
+    rows = "  - {method: class-aware}\n  - {method: plain, label: single, teacher: class-aware}\n"
+    tiny = TinySuite(tmp_path, pack, ROWS[: ROWS.index("  -")] + rows)
+    monkeypatch.setattr(Part, "started", lambda part, run: run.teacher is not None)  # else it would be first
+    results = tiny.results(jobs=2)
+    teacher, student = tiny.part.runs
+    assert begun == [teacher.name, student.name]
+    assert not results.failed() and len(results.rows[1].reports) == 1
+    told = tiny.part.folder(student).run()["teacher"]
+    assert told["weights_sha256"] == tiny.part.folder(teacher).weights_sha256()
+    assert results.rows[1].changes == ("distill.teacher=class-aware",)
+    check_folder(tiny.part, tiny.data.manifest)
+
+
+def test_without_its_teacher_a_run_fails(pack, tmp_path):
+    rows = f"{BROKEN}  - {{method: plain, teacher: broken}}\n"
+    results = TinySuite(tmp_path, pack, ROWS[: ROWS.index("  -")] + rows).results(jobs=2)
+    assert len(results.failed()) == 2
+    assert "has not finished training" in results.failed()[1]
 
 
 def test_if_a_process_is_killed_the_next_run_trains_stage_1(pack, tmp_path, monkeypatch):

@@ -31,7 +31,7 @@ class TinySuite:
         folder.mkdir(exist_ok=True)
         (folder / "tiny.yaml").write_text(text, encoding="utf-8")
         suite = load_suite(str(folder / "tiny.yaml"))
-        runs = plan_runs(suite, 1, epochs=(1, 1), changes=changes)
+        runs = plan_runs(suite, 1, epochs=(1, 1), changes=changes, out=folder / "out")
         self.part, self.data = Part(suite, runs, folder / "out"), Data(str(pack), read_source(pack))
 
     def results(self, jobs: int = 1) -> Results:

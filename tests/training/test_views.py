@@ -17,10 +17,10 @@ from oltr.data.pack import open_pack
 from oltr.errors import UserError
 from oltr.methods import METHODS
 from oltr.methods.balanced_softmax import BalancedSoftmax
-from oltr.runs.load_network import load_network
 from oltr.training.build import build_method, build_network
 from oltr.training.configure import configure
 from oltr.training.frozen import freeze
+from oltr.training.load_network import load_network
 from oltr.training.optimizer import make_optimizer
 from oltr.training.options import TrainOptions
 from oltr.training.run_folder import RunFolder

@@ -61,7 +61,7 @@ def _as_begun(folder: RunFolder) -> tuple[Path, RunConfig]:
 
 def _prepared(run: TrainedRun, folder: RunFolder) -> tuple[Path, RunConfig]:
     """Source and settings of a new run, and all collected images in its folder."""
-    from oltr.config import DecisionConfig
+    from oltr.config import DecisionConfig, DistillConfig
     from oltr.openworld.collected_data import collected_manifest
     from oltr.wording import count
 
@@ -75,4 +75,8 @@ def _prepared(run: TrainedRun, folder: RunFolder) -> tuple[Path, RunConfig]:
     rule = run.rule
     threshold = rule.threshold if rule.unknown_rate is None else None
     decision = DecisionConfig(rule.score, threshold, rule.unknown_rate)
-    return source, dataclasses.replace(run.config, decision=decision)
+    config = dataclasses.replace(run.config, decision=decision)
+    if config.distill.teacher is not None and run.changes:
+        console.warn(f"the teacher {config.distill.teacher} does not know the classes of now: it is left out")
+        config = dataclasses.replace(config, distill=DistillConfig())
+    return source, config

@@ -28,6 +28,7 @@ def train(
     backbone: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None,
     weights: Annotated[str | None, tyro.conf.arg(metavar="NAME|FILE")] = None,
     train_backbone: Literal["auto", "none", "last", "all"] = "auto",
+    teacher: Annotated[str | None, tyro.conf.arg(metavar="RUN")] = None,
     image_size: int | None = None,
     epochs: Epochs = (),
     score: Score = None,
@@ -63,6 +64,8 @@ def train(
             download; `none`: from scratch. Installed ones are used unasked under the recipe photos
         train_backbone: what of pretrained weights learns; `none` computes features once and keeps them;
             `auto` as suits
+        teacher: a finished run on the same classes, whose answers share the loss with labels; how much and
+            how soft: --set distill.share=0.5 --set distill.temperature=2
         image_size: pixels the network sees; else the recipe's
         epochs: of stage 1 and stage 2; learning-rate milestones move in proportion
         score: what tells unknown images (`oltr methods` lists scores); the method's own unless given
@@ -98,7 +101,7 @@ def train(
         from oltr.cli.retrain import retrain
 
         data, rule = (source, group_by, folds, root), (score, threshold, unknown_rate)
-        given = (*data, *rule, method, backbone, weights, image_size, stage1_from, workers)
+        given = (*data, *rule, method, backbone, weights, teacher, image_size, stage1_from, workers)
         flags = (epochs, changes, dry_run, tensorboard, skip_broken, devices != 1, nodes != 1)
         usual = recipe == "photos" and train_backbone == "auto" and not any(flags)
         if not usual or any(value not in ("", None) for value in given):
@@ -124,6 +127,7 @@ def train(
             backbone=choice.backbone,
             weights=choice.weights,
             train_backbone=choice.train_backbone,
+            teacher=teacher,
             image_size=image_size,
             epochs=epochs,
             seed=seed,

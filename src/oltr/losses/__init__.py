@@ -18,6 +18,7 @@ from oltr.losses.class_weights import (
     weighted_cross_entropy,
 )
 from oltr.losses.consistency import consistency_loss
+from oltr.losses.distillation import distillation_loss
 from oltr.losses.focal import FocalLoss, focal_loss
 from oltr.losses.large_margin import LargeMarginLoss, large_margin_loss
 from oltr.losses.ldam import LDAMLoss, label_margins, ldam_loss
@@ -47,6 +48,7 @@ __all__ = [
     "class_balanced",
     "consistency_loss",
     "discriminative_centroids_loss",
+    "distillation_loss",
     "focal_loss",
     "inverse_frequency",
     "label_margins",

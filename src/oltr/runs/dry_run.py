@@ -12,6 +12,7 @@ from oltr.runs.rule import check_decision
 from oltr.runs.train_run import as_packed
 from oltr.training.build import build_method, build_network
 from oltr.training.eval_size import check_eval_size
+from oltr.training.teacher import load_teacher
 from oltr.training.train import check_method, check_trainable
 from oltr.wording import count
 
@@ -28,11 +29,14 @@ def check_run(config: RunConfig, manifest: Manifest) -> list[str]:
     method = build_method(config, torch.from_numpy(manifest.train_counts()))
     check_method(method, config.method)
     check_eval_size(config, method.train_counts)
+    load_teacher(config, manifest)
     downloads = config.weights == "pretrained"
     build_network(config, method, config.num_stages, weights=None if downloads else config.weights)
     start = "pretrained weights (not downloaded yet)" if downloads else config.weights or "no weights"
+    taught = [] if config.distill.teacher is None else [f"the teacher {config.distill.teacher}"]
     return [
         f"the first image of each of {count(len(firsts), 'class')}",
         f"the rejection rule ({config.decision.score or method.score})",
         f"{config.backbone} at {data.image_size} px with {start}",
+        *taught,
     ]

@@ -11,15 +11,13 @@ import numpy as np
 import torch
 
 from oltr.config import RunConfig, build
-from oltr.errors import UserError
 from oltr.metrics.shots import shot_groups
 from oltr.nn.extended_head import AddedRows
 from oltr.nn.network import Network
 from oltr.runs.class_changes import ClassChanges, extended, fold
 from oltr.runs.history import History
-from oltr.runs.load_network import load_network
 from oltr.runs.model_version import model_version, weights_version
-from oltr.runs.split_outputs import RESUME
+from oltr.training.load_network import load_network
 from oltr.training.run_folder import RunFolder
 
 
@@ -28,9 +26,7 @@ class RunModel:
 
     def __init__(self, path: str | Path, name: str | None = None):
         self.path, self.folder = Path(path), RunFolder(path)
-        self.facts = self.folder.run()  # run.yaml
-        if not self.facts["finished"]:
-            raise UserError(f"{self.path} has not finished training.", try_this=RESUME)
+        self.facts = self.folder.finished_run()  # run.yaml
         self.config = build(RunConfig, self.facts["config"])
         self.name = name or self.path.name
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")

@@ -25,13 +25,13 @@ from oltr.runs.collect import collect_outputs
 from oltr.runs.outputs import OPEN, SPLITS, Outputs
 from oltr.runs.own_data import images_needed, open_for
 from oltr.training.inference import ViewChange
+from oltr.training.run_folder import RESUME
 
 if TYPE_CHECKING:
     from oltr.runs.trained_run import TrainedRun
 
 MEASURED = ("test", "open")  # between which images move when classes change
 CLASSES = "-classes-"  # and the last change
-RESUME = "the same oltr train command with --resume"
 MADE_ANEW = f"{RESUME}, which makes them anew"
 
 

@@ -63,7 +63,9 @@ def _table(plan: Plan) -> Prepared:
     kept = measurable(suite, manifest)
     if left_out := len(suite.rows) - len(kept.rows):
         console.say(f"no open images in the source: {left_out} rows about scores are left out")
-    runs = [run for run in part.runs if any(run.measures(row) for row in kept.rows)]
+    measured = [run for run in part.runs if any(run.measures(row) for row in kept.rows)]
+    needed = {each for run in measured for each in run.lineage}
+    runs = [run for run in part.runs if run in needed]
     part, data = dataclasses.replace(part, suite=kept, runs=runs), Data(source, manifest, options.root)
     check_folder(part, manifest)
     return Prepared(data, [(part, data)])

@@ -77,7 +77,8 @@ def plan_suite(options: SuiteOptions) -> Plan:
     if suite.sweep == "longtail":
         parts = plan_longtail(suite, options.seeds, options.epochs, options.changes, out)
     else:
-        parts = [Part(suite, plan_runs(suite, options.seeds, options.epochs, options.changes), out)]
+        runs = plan_runs(suite, options.seeds, options.epochs, options.changes, out)
+        parts = [Part(suite, runs, out)]
     runs = parts[-1].runs
     check_rows(suite, runs, own_recipe)
     if warning := unequal_epochs(runs):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ class Run:
     method: str
     changes: tuple[str, ...]
     config: RunConfig
+    teacher: Run | None = None  # which has to be finished first
 
     @property
     def name(self) -> str:
@@ -58,6 +59,11 @@ class Run:
         # A method's settings can only matter if stage 1 is its own.
         settings = {} if kind.split(",")[0] == "plain" else values["settings"]
         return json.dumps([kind, settings, [values[name] for name in STAGE1_SETTINGS]], sort_keys=True)
+
+    @property
+    def lineage(self) -> list[Run]:
+        """Itself, its teacher, the teacher's own, and so on."""
+        return [self, *(self.teacher.lineage if self.teacher else [])]
 
     def shares_stage1(self, other: Run) -> bool:
         """Whether one of the two need not train stage 1."""
@@ -115,8 +121,17 @@ class Part:
         return found
 
 
-def plan_runs(suite: Suite, seeds: int, epochs: Sequence[int] = (), changes: Sequence[str] = ()) -> list[Run]:
-    """All runs, one seed after the other, every name and number checked; `changes` hold for each of them."""
+def plan_runs(
+    suite: Suite,
+    seeds: int,
+    epochs: Sequence[int] = (),
+    changes: Sequence[str] = (),
+    out: Path = Path("runs"),
+) -> list[Run]:
+    """All runs, one seed after the other, every name and number checked; `changes` hold for each of them.
+
+    `out` is where they will be, and so where a teacher is to be found.
+    """
     if seeds < 1:
         raise UserError(f"--seeds {seeds} is too small.", try_this="--seeds 1 or more")
     if len(epochs) > 2 or min(epochs, default=1) < 0:
@@ -126,19 +141,25 @@ def plan_runs(suite: Suite, seeds: int, epochs: Sequence[int] = (), changes: Seq
         )
     if epochs and not sum(epochs):
         raise UserError(f"--epochs {' '.join(map(str, epochs))} trains nothing.")
-    kinds = dict.fromkeys((row.method, row.changes) for row in suite.rows)
+    kinds = {(row.method, row.changes): row.teacher for row in suite.rows}
     if fixed := [c for c in (*changes, *(c for _, own in kinds for c in own)) if c.startswith("seed=")]:
         raise UserError(f"{fixed[0]} is not possible in a suite.", try_this="--seeds N: the seeds 0 to N − 1")
     runs = []
     for seed in range(seeds):
-        for method, own in kinds:
+        of_seed: dict[str | None, Run] = {}
+        for (method, own), taught_by in kinds.items():
             # The row's changes are what it is about, so they come last.
             config = configure(suite.recipe, method, seed=seed, changes=(*changes, *own))
             if epochs:
                 # Here --epochs shortens whatever a row has set.
                 config = with_epochs(config, _divided(config, epochs))
                 check_limits(config)
-            runs.append(Run(method, own, config))
+            if teacher := of_seed.get(taught_by):
+                place = str((out / teacher.name).absolute())
+                config = replace(config, distill=replace(config.distill, teacher=place))
+            run = Run(method, own, config, teacher)
+            of_seed[run.title] = run
+            runs.append(run)
     return runs
 
 

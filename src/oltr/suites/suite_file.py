@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -12,6 +12,7 @@ from oltr.config import build
 from oltr.errors import UserError
 from oltr.recipes import file_names, find_file, read_entries
 from oltr.registry import unknown_name
+from oltr.training.changed_settings import as_yaml
 
 # As "part.number" of report.json.
 PAPER_COLUMNS = (
@@ -35,12 +36,18 @@ class SuiteRow:
     method: str
     label: str = ""  # the method and its score, unless given
     changes: tuple[str, ...] = ()  # as in `oltr train --set`
+    teacher: str | None = None  # the label of a row above it, whose run of the same seed is the teacher
     score: str | None = None
     threshold: float | None = None
     unknown_rate: float | None = None
     tune: Literal["open"] | None = None  # choose the score's own numbers on open images, as for ODIN
     noise: float | None = None  # ε of ODIN in the place of its own
     expect: str | None = None  # the published row beside it; the method's unless the row changes something
+
+    @property
+    def run(self) -> str:
+        """What its run is called, the seed apart; several rows may have the same."""
+        return " + ".join([self.method, *self.changes])
 
 
 @dataclass(frozen=True)
@@ -73,7 +80,9 @@ def load_suite(name: str) -> Suite:
     if path is None:
         raise unknown_name("suite", name, suite_names())
     suite = build(Suite, {"name": path.stem, **read_entries(path)}, f"suite {path.name}")
-    rows = tuple(_filled(row, suite) for row in suite.rows)
+    rows: tuple[SuiteRow, ...] = ()
+    for row in suite.rows:
+        rows += (_filled(_taught(row, rows, suite), suite),)
     labels = [row.label for row in rows]
     if twice := sorted({label for label in labels if labels.count(label) > 1}):
         raise UserError(f"Suite {path.name} has several rows called {twice[0]!r}.", try_this="a label each")
@@ -93,14 +102,35 @@ def select_rows(suite: Suite, names: Iterable[str]) -> Suite:
     for name in names:
         if name not in known:
             raise unknown_name(f"method in the suite {suite.name}", name, known)
-    rows = tuple(row for row in suite.rows if not names or row.method in names or row.label in names)
-    return dataclasses.replace(suite, rows=rows)
+    rows: list[SuiteRow] = []
+    teachers: set[str | None] = set()
+    for row in reversed(suite.rows):  # teachers stand above those whom they teach
+        if not names or row.method in names or row.label in names or row.run in teachers:
+            rows.insert(0, row)
+            teachers = (teachers - {row.run}) | {row.teacher}
+    return dataclasses.replace(suite, rows=tuple(rows))
+
+
+def _taught(row: SuiteRow, above: Sequence[SuiteRow], suite: Suite) -> SuiteRow:
+    """The row with its teacher called by the run, and that among its changes."""
+    if row.teacher is None:
+        return row
+    runs = {each.label: each.run for each in above}
+    if row.teacher not in runs or suite.sweep == "longtail":
+        raise UserError(
+            f"Suite {suite.name}: a row of {row.method} has the teacher {row.teacher!r}.",
+            "A teacher is the label of a row above it; a longtail sweep, with its frozen backbone, has none.",
+            f"one of: {', '.join(runs)}" if runs and suite.sweep != "longtail" else "a row without a teacher",
+        )
+    teacher = runs[row.teacher]
+    change = f"distill.teacher={as_yaml(teacher)}"
+    return dataclasses.replace(row, teacher=teacher, changes=(*row.changes, change))
 
 
 def _filled(row: SuiteRow, suite: Suite) -> SuiteRow:
     """The row with the defaults that the file leaves unsaid."""
     as_it_is = not (row.changes or row.score or row.tune)
     rate = suite.unknown_rate if row.threshold is None and row.unknown_rate is None else row.unknown_rate
-    label = row.label or " + ".join([row.method, *row.changes, *([row.score] if row.score else [])])
+    label = row.label or " + ".join([row.run, *([row.score] if row.score else [])])
     expect = row.expect or (row.method if as_it_is else None)
     return dataclasses.replace(row, label=label, unknown_rate=rate, expect=expect)

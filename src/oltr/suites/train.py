@@ -20,13 +20,16 @@ from oltr.training.options import TrainOptions
 def train_runs(part: Part, data: Data, jobs: int = 1, cpu: bool = False) -> Iterator[tuple[Run, str | None]]:
     """Train what is not finished; each run as it ends, with why it failed.
 
-    Interrupted runs come first. Of runs that share stage 1 one trains it, the others wait for its weights.
+    Interrupted runs come first. Of runs that share stage 1 one trains it, the others wait for its weights; a
+    run with a teacher waits for its end.
     """
     waiting = [run for run in part.runs if not part.finished(run)]
     waiting.sort(key=lambda run: not part.started(run))
-    progress = _Progress(part, waiting)
+    progress, unfinished = _Progress(part, waiting), set(waiting)
 
     def start(run: Run, running: list[Run]) -> CommandProcess | None:
+        if run.teacher in unfinished:
+            return None
         shared = None
         if not part.started(run):
             others = [other for other in part.runs if run.shares_stage1(other)]
@@ -41,6 +44,7 @@ def train_runs(part: Part, data: Data, jobs: int = 1, cpu: bool = False) -> Iter
         return CommandProcess(words, jobs)
 
     for run, failure in side_by_side(waiting, jobs, start):
+        unfinished.discard(run)
         progress.ended(run, failure)
         yield run, failure
 

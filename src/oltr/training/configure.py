@@ -26,6 +26,7 @@ def configure(
     backbone: str | None = None,
     weights: str | None = None,
     train_backbone: str | None = None,
+    teacher: str | None = None,
     image_size: int | None = None,
     epochs: Sequence[int] = (),
     seed: int = 0,
@@ -37,6 +38,8 @@ def configure(
     for name, value in given:
         if value is not None:
             values[name] = None if (name, value) == ("weights", SCRATCH) else value
+    if teacher is not None:
+        values["distill"] = {"teacher": teacher}
     wanted = merge(values, parse_changes(changes))
     weights = recipe_config(recipe, method, wanted).weights
     if (follows := resolve_weights(weights, wanted.get("backbone"))[1]) is not None:

@@ -37,12 +37,15 @@ def check_limits(config: RunConfig) -> None:
     within("data.stored_size", config.data.stored_size, config.data.image_size, 4096)
     within("data.eval_size", config.data.seen_size, 8, 2048)
     within("adjust_tau", config.adjust_tau, -5, 5)
+    within("distill.share", config.distill.share, 0, 1)
+    within("distill.temperature", config.distill.temperature, 1e-3)
     within("data.smallest_crop", config.data.smallest_crop, 0.01, 1)
     for name in ("jitter", "affine", "colour", "erase"):
         within(f"data.{name}", getattr(config.data, name), 0, 1)
     for value in config.data.std:
         within("data.std", value, 1e-6, math.inf)
-    for number in range(1, config.num_stages + 1):
+    stages = range(1, config.num_stages + 1)
+    for number in stages:
         stage = config.stage(number)
         for name, (least, most) in _STAGE_LIMITS.items():
             within(f"stage{number}.{name}", getattr(stage, name), least, most)
@@ -70,13 +73,19 @@ def check_limits(config: RunConfig) -> None:
         for role in stage.frozen:
             if role not in ROLES:
                 raise unknown_name(f"role in stage{number}.frozen", role, ROLES)
+    if config.distill.teacher is not None and not any(map(config.has_teacher, stages)):
+        raise UserError(
+            f"There is a teacher ({config.distill.teacher}), and no stage trains the backbone.",
+            "Only where the backbone learns does it learn from a teacher.",
+            "--train-backbone all, or no teacher",
+        )
     if config.stage2 is not None and not config.stage2.epochs:
         raise UserError(
             "Stage 2 has 0 epochs.",
             "What it adds to the network would stay untrained.",
             "an epoch at least, or --set stage2=null",
         )
-    if not sum(config.stage(number).epochs for number in range(1, config.num_stages + 1)):
+    if not sum(config.stage(number).epochs for number in stages):
         raise UserError("With 0 epochs nothing is trained.", try_this="--epochs 30 10")
 
 

@@ -14,10 +14,19 @@ from oltr.errors import UserError
 from oltr.methods import Method
 from oltr.training.build import build_method
 from oltr.training.options import TrainOptions
-from oltr.training.run_folder import RunFolder, data_identity, differences, plain_values
+from oltr.training.run_folder import (
+    RunFolder,
+    data_identity,
+    differences,
+    plain_values,
+    teacher_identity,
+)
 
 # What runs must have in common to share a stage 1, besides their method's first stage and the images.
-STAGE1_SETTINGS = ("backbone", "weights", "train_backbone", "data", "stage1", "keep", "precision", "seed")
+STAGE1_SETTINGS = (
+    *("backbone", "weights", "train_backbone", "data", "stage1", "distill"),
+    *("keep", "precision", "seed"),
+)
 
 
 @dataclass
@@ -60,6 +69,8 @@ def _shared_stage1(other: RunFolder, config: RunConfig, method: Method, manifest
         wrong.append(f"the method's first stage: {kind} → {method.first_stage}")
     if other.run()["data"] != data_identity(manifest):
         wrong.append("the images")
+    if other.run().get("teacher") != teacher_identity(config):
+        wrong.append("the teacher's weights")
     if wrong:
         raise UserError(
             f"Stage 1 of {other.path} cannot be shared, for this run differs from it:",

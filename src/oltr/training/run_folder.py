@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import hashlib
 import json
 import platform
 import shutil
@@ -30,6 +31,7 @@ _RUN_KEYS = ("config", "data", "finished", "train_seconds")
 _PACKAGES = ("torch", "torchvision", "timm", "lightning", "numpy")
 # May differ between the runs that share weights or continue each other, without changing the result.
 _FREE = ("recipe",)
+RESUME = "the same oltr train command with --resume"
 
 
 class RunFolder:
@@ -86,6 +88,7 @@ class RunFolder:
                 "config": dataclasses.asdict(config),
                 **_place(source, manifest),
                 "data": data_identity(manifest),
+                **({"teacher": teacher} if (teacher := teacher_identity(config)) else {}),
                 "versions": versions(),
                 "hardware": hardware(device),
                 "finished": False,
@@ -120,6 +123,10 @@ class RunFolder:
         # Runs of version 0.1 have no decision.
         free = _FREE if "decision" in self.run()["config"] else (*_FREE, "decision")
         changed = [line for line in changed if line.split(":")[0].split(".")[0] not in free]
+        if self._same_teacher(config):
+            changed = [line for line in changed if not line.startswith("distill.teacher:")]
+        elif theirs["distill"]["teacher"] == ours["distill"]["teacher"] is not None:
+            changed.append("distill.teacher: its weights are others now")
         if changed:
             raise UserError(
                 f"{self.path} was trained with another configuration.",
@@ -130,6 +137,14 @@ class RunFolder:
             raise UserError(
                 f"{self.path} was trained on other data.", try_this="the old source, or a new --out"
             )
+
+    def _same_teacher(self, config: RunConfig) -> bool:
+        """Whether it is the run's teacher, though it may have moved; or has gone from the same place."""
+        told, given = self.run().get("teacher"), teacher_identity(config)
+        if not (told and given):
+            return False
+        gone = given["weights_sha256"] is None
+        return given["path"] == told["path"] if gone else given["weights_sha256"] == told["weights_sha256"]
 
     def run(self) -> dict[str, Any]:
         """The content of run.yaml."""
@@ -148,6 +163,13 @@ class RunFolder:
                 f"{file} is not whole.", f"It must hold {', '.join(_RUN_KEYS)}.", "train the run again"
             )
         return values | {"config": run_values(values["config"])}
+
+    def finished_run(self) -> dict[str, Any]:
+        """The same, of a run that has finished; another is refused."""
+        values = self.run()
+        if not values["finished"]:
+            raise UserError(f"{self.path} has not finished training.", try_this=RESUME)
+        return values
 
     def config(self) -> RunConfig:
         """The run's configuration."""
@@ -176,6 +198,13 @@ class RunFolder:
             part.write_bytes(
                 save({name: tensor.detach().cpu().contiguous() for name, tensor in state.items()})
             )
+
+    def weights_sha256(self) -> str | None:
+        """What tells the run's weights from others; None where there are none."""
+        if not self.model.is_file():
+            return None
+        with self.model.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
 
     def load_weights(self, path: Path) -> dict[str, torch.Tensor]:
         """Weights that `save_weights` wrote."""
@@ -216,6 +245,14 @@ class RunFolder:
 def data_identity(manifest: Manifest) -> dict[str, Any]:
     """What tells one set of images from another."""
     return {"fingerprint": manifest.fingerprint(), "images": manifest.sizes()}
+
+
+def teacher_identity(config: RunConfig) -> dict[str, Any] | None:
+    """Where the run's teacher is, and what tells its weights from others; None without a teacher."""
+    if config.distill.teacher is None:
+        return None
+    folder = RunFolder(config.distill.teacher)
+    return {"path": str(folder.path.absolute()), "weights_sha256": folder.weights_sha256()}
 
 
 def versions() -> dict[str, str]:

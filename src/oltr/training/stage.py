@@ -29,6 +29,7 @@ from oltr.training.processes import SingleProcess
 from oltr.training.run_folder import RunFolder
 from oltr.training.schedule import LearningRates
 from oltr.training.step import BatchLoss, Step, compiled, recorded
+from oltr.training.teacher import Teacher
 from oltr.training.tensorboard import EpochLog
 from oltr.training.validation import validate
 from oltr.wording import count
@@ -51,6 +52,7 @@ class Run:
     processes: SingleProcess | Fabric
     workers: int = 0
     tensorboard: bool = False
+    teacher: Teacher | None = None
     history: list[dict[str, Any]] = field(default_factory=list)  # a row of metrics.csv for each epoch
 
     @property
@@ -112,6 +114,7 @@ class Stage:
             run.method.load_state_dict(saved.get("method", {}), strict=False)  # 0.1 kept none
             if self.average is not None:
                 self.average.network.load_state_dict(saved["average"])
+        self.teacher = run.teacher.to(device) if run.teacher and config.has_teacher(number) else None
         self.rates = LearningRates(self.optimizer, self.stage, device)
         if compiling := compiled(config, device):
             torch.compiler.reset()  # or of many trainings in one process all but the first few run uncompiled
@@ -123,6 +126,7 @@ class Stage:
             precision=config.precision,
             compiled=compiling,
             config=self.stage,
+            teacher=self.teacher,
         )
         self.step = Step(
             batch_loss,
@@ -275,5 +279,6 @@ class Stage:
         shown = torch.bincount(labels, minlength=self.run.method.num_classes)
         size = f"{count(stage.epochs, 'epoch')} of {len(batches)} × {batches.batch} images"
         per_class = f"{int(shown.min())} to {int(shown.max())} images per class and epoch"
-        views = f"; {words}" if (words := views_in_words(stage)) else ""
-        console.say(f"stage {self.number}: {size}, {stage.sampler} sampling: {per_class}{views}")
+        also = [words for words in (views_in_words(stage), str(self.teacher or "")) if words]
+        words = "; ".join([f"{size}, {stage.sampler} sampling: {per_class}", *also])
+        console.say(f"stage {self.number}: {words}")

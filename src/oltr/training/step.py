@@ -16,6 +16,7 @@ from oltr.methods import Method
 from oltr.nn.network import Network, Output
 from oltr.training.ema import WeightAverage
 from oltr.training.precision import autocast
+from oltr.training.teacher import Teacher
 from oltr.training.views import Views
 
 WARM_UP = 3  # steps before the graph is recorded, in which kernels are chosen and buffers made
@@ -38,11 +39,12 @@ class BatchLoss(nn.Module):
         precision: str,
         compiled: bool = False,
         config: StageConfig | None = None,
+        teacher: Teacher | None = None,
     ):
         super().__init__()
         self.method, self.stage, self.network = method, stage, network
         self.augment, self.precision = augment, precision
-        self.views = Views(augment, config or StageConfig())
+        self.views, self.teacher = Views(augment, config or StageConfig()), teacher
         # Batches of one training all have one shape: code that fits others too is slower by a third.
         self.loss_of = torch.compile(self._loss_of, dynamic=False) if compiled else self._loss_of
 
@@ -67,7 +69,12 @@ class BatchLoss(nn.Module):
             terms, hard = self.method.mixed_loss(*about, output, targets), targets.larger
         else:
             terms, hard = self.method.loss(*about, output, targets), targets
-        losses += terms.values()
+        own = list(terms.values())
+        if self.teacher is not None:
+            with autocast(views.device, self.precision):
+                taught = self.teacher(views[: number * size])
+            own = self.teacher.share(own, output.logits, taught)
+        losses += own
         if number > 1:
             parts = [output.rows(slice(at, at + size)) for at in range(0, number * size, size)]
             losses += self.method.across_views(*about, parts, labels[:size]).values()

@@ -28,6 +28,7 @@ from oltr.training.processes import launch, stop_others_on_failure
 from oltr.training.resume import Start, find_start
 from oltr.training.run_folder import RunFolder
 from oltr.training.stage import Run, train_stage
+from oltr.training.teacher import load_teacher
 from oltr.training.tensorboard import check_tensorboard
 from oltr.wording import count
 
@@ -41,6 +42,7 @@ def train(
     method = build_method(config, torch.from_numpy(manifest.train_counts()))
     check_method(method, config.method)
     check_eval_size(config, method.train_counts)
+    teacher = load_teacher(config, manifest)
     resuming = options.resume and (folder.path / "run.yaml").exists()
     if process_rank() == 0:  # before the other processes are started
         if options.tensorboard:
@@ -68,6 +70,7 @@ def train(
             processes,
             options.workers,
             options.tensorboard,
+            teacher,
             start.history,
         )
         try:

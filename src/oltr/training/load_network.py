@@ -8,9 +8,8 @@ from oltr.config import RunConfig
 from oltr.errors import UserError
 from oltr.nn.network import Network
 from oltr.nn.shifted_logits import shift_logits
-from oltr.runs.split_outputs import RESUME
 from oltr.training.build import build_method, build_network
-from oltr.training.run_folder import RunFolder
+from oltr.training.run_folder import RESUME, RunFolder
 
 
 def load_network(folder: RunFolder, config: RunConfig, counts: torch.Tensor) -> Network:
