@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import tyro
@@ -35,18 +36,17 @@ def methods(as_json: Json = False) -> None:
         described = {name: dataclasses.asdict(info) for name, info in infos.items()}
         print_json({"methods": described, "scores": details})
         return
-    width = max(map(len, (*infos, *scores)))
-    for name, info in infos.items():
-        _tell(name, info, width)
+    _tell(infos)
     print("\nscores: what tells unknown images, by --score NAME of `oltr train` and `oltr evaluate`")
-    for name, score in scores.items():
-        _tell(name, score.info, width)
+    _tell({name: score.info for name, score in scores.items()})
 
 
-def _tell(name: str, info: MethodInfo | ScoreInfo, width: int) -> None:
-    print(f"{name:<{width}} {info.summary}\n{'':<{width}} {info.paper}")
-    if info.changes:
-        print(f"{'':<{width}} here: {info.changes}")
+def _tell(infos: Mapping[str, MethodInfo | ScoreInfo]) -> None:
+    width = max(map(len, infos))
+    for name, info in infos.items():
+        print(f"{name:<{width}} {info.summary}\n{'':<{width}} {info.paper}")
+        if info.changes:
+            print(f"{'':<{width}} here: {info.changes}")
 
 
 def recipes(
