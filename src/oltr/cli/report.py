@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from oltr.cli.options import Json, print_json
+from oltr.cli.options import By, Json, print_json
 from oltr.errors import UserError
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ def report(
     runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN [RUN ...]")] = (),
     out: Path | None = None,
     figures: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None,
+    by: By = (),
     as_json: Json = False,
 ) -> None:
     """One HTML page of a run, or of several side by side: verdict, table, figures, classes, worst images.
@@ -30,6 +31,7 @@ def report(
         runs: run folders with the same classes; differences and gains are over `plain`, else over the first
         out: the page; RUN/report.html of one run, report.html here of several, unless given
         figures: also write every figure there, as SVG and PNG
+        by: also accuracy by a column of the data (site, camera, sex ...), or by folder; may be repeated
     """
     if not runs:
         raise UserError("No run folder was given.", try_this="oltr report runs/a")
@@ -45,7 +47,7 @@ def report(
     from oltr.report.page.write import write_page
     from oltr.wording import count
 
-    pictures = write_page(runs, page, figures)
+    pictures = write_page(runs, page, figures, by)
     if as_json:
         print_json(_answer(page, pictures, figures))
         return

@@ -43,7 +43,7 @@ def named_groups(manifest: Manifest, by: str, *others: str) -> list[str]:
 
     `others` are ways of grouping that the caller has besides, for the message where there is no such column.
     """
-    columns = [name for name in manifest.table if name not in COLUMNS]
+    columns = [str(name) for name in manifest.table if name not in COLUMNS]
     if by in columns:
         return as_text(manifest.table[by]).tolist()
     if by == FOLDER:

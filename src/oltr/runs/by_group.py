@@ -60,7 +60,7 @@ def gap_words(found: GroupAccuracy) -> str:
     low, high = (f"{100 * end:.1f}".replace("-", "−") for end in found.gap_interval)
     return (
         f"Gap: {100 * found.gap:.1f} points, {found.best} (best) less {found.worst} (worst), 95 % {low} to "
-        f"{high}. If groups did not matter, chance alone would make gaps up to {100 * found.gap_by_chance:.1f}."
+        f"{high}. If groups did not matter, chance would make gaps up to {100 * found.gap_by_chance:.1f}."
     )
 
 
@@ -73,10 +73,10 @@ def _notes(found: GroupAccuracy, has_open: bool) -> list[str]:
     legend += " Unknown: open images called so." if has_open else ""
     small = sum(0 < group.images < found.few for group in found.groups)
     if not small:
-        return [legend, gap_words(found)]
+        return [gap_words(found), legend]
     words = f"{count(small, 'group')} {'has' if small == 1 else 'have'} fewer than {found.few} known images"
     large = sum(group.images >= found.few for group in found.groups)
-    return [legend, gap_words(found), f"{words}{': in no gap, and ' if large > 1 else ': '}mostly chance."]
+    return [gap_words(found), f"{words}{': in no gap, and ' if large > 1 else ': '}mostly chance.", legend]
 
 
 def _row(group: GroupNumbers, has_open: bool) -> list[str]:
