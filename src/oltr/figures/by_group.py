@@ -14,7 +14,7 @@ from oltr.figures.choose_runs import Runs, panels
 from oltr.figures.figure import BEYOND, RunFigure
 from oltr.figures.run_names import legend_below, short_names, shortened
 from oltr.figures.style import SERIES, clean, new_figure
-from oltr.metrics.by_group import GroupAccuracy, GroupNumbers
+from oltr.metrics.group_numbers import GroupAccuracy, GroupNumbers
 
 MOST, WORST, BEST = 30, 15, 5  # of more groups than MOST these many are drawn
 PALE, MARKED = 0.4, SERIES[1]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from oltr.metrics.accuracy import mean, tally
+from oltr.metrics.group_numbers import GroupAccuracy, GroupNumbers
 from oltr.metrics.intervals import difference_interval, mean_interval, shares_that_spread, wilson_interval
 from oltr.metrics.labels import OPEN
 
@@ -17,40 +17,6 @@ NONE = "(none)"  # images whose group is not told
 ALL = "all"
 FEW = 10  # images: a group with fewer is in no gap, for one image would be a gap of 100 %
 DRAWS = 1000
-
-
-@dataclass(frozen=True)
-class GroupNumbers:
-    """One group; None where it has no images of that kind."""
-
-    name: str
-    images: int  # known ones
-    classes: int  # among them
-    accuracy: float | None  # of the known images, whatever their class
-    class_mean: float | None  # the mean of the accuracies of its classes
-    expected: float | None  # accuracy if each class did as well here as over all groups
-    rejected: float | None  # of the known images
-    open_images: int
-    unknown_recall: float | None  # of the open images
-    interval: dict[str, list[float] | None]  # 95 %, of the four numbers above that are measured
-
-
-@dataclass(frozen=True)
-class GroupAccuracy:
-    """Groups from the lowest accuracy to the highest, then those without known images.
-
-    `gap` is the accuracy of `best` less that of `worst`, among the groups with `few` known images and more,
-    or among all where fewer than two have as many; None where there are not two to compare.
-    """
-
-    groups: list[GroupNumbers]
-    overall: GroupNumbers
-    worst: str | None
-    best: str | None
-    gap: float | None
-    gap_interval: list[float] | None  # 95 %, between these two groups
-    gap_by_chance: float | None  # that 95 % of random groups of the same sizes and classes stay below
-    few: int
 
 
 def group_accuracy(
@@ -90,10 +56,11 @@ def group_accuracy(
     overall = _numbers(ALL, predictions, labels, rejected, shares)
     if len(compared) < 2:
         return GroupAccuracy(found, overall, None, None, None, None, None, few)
-    worst, best = compared[0], compared[-1]
+    worst, best = compared[0], max(compared, key=lambda group: (group.accuracy or 0.0, group.images))
     assert worst.accuracy is not None and best.accuracy is not None
     within = difference_interval(_right(best), best.images, _right(worst), worst.images)
-    kept = np.isin(named, [group.name for group in compared]) & (labels != OPEN).numpy()
+    in_gap = {group.name for group in compared}
+    kept = np.array([name in in_gap for name in names])[place] & (labels != OPEN).numpy()
     chance = _gap_by_chance(correct.numpy(), total.numpy(), labels.numpy()[kept], place[kept])
     gap = best.accuracy - worst.accuracy
     return GroupAccuracy(found, overall, worst.name, best.name, gap, list(within), chance, few)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from oltr.data.groups import named_groups
 from oltr.errors import UserError
-from oltr.metrics.by_group import GroupAccuracy, GroupNumbers, group_accuracy
+from oltr.metrics.by_group import group_accuracy
+from oltr.metrics.group_numbers import GroupAccuracy, GroupNumbers
 from oltr.runs.tables import MISSING, Table
 from oltr.wording import count
 

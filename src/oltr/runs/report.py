@@ -15,7 +15,7 @@ from typing import Any
 
 from oltr.errors import UserError
 from oltr.files import atomic_write
-from oltr.metrics.by_group import GroupAccuracy
+from oltr.metrics.group_numbers import GroupAccuracy
 from oltr.runs.level_report import ByLevel
 from oltr.runs.tables import Table, comparison
 

@@ -18,7 +18,7 @@ from oltr.data.sources import read_source
 from oltr.data.validate import learned_since
 from oltr.errors import UserError
 from oltr.metrics.accuracy import mean, per_class_accuracy
-from oltr.metrics.by_group import GroupAccuracy
+from oltr.metrics.group_numbers import GroupAccuracy
 from oltr.openset import SCORES, RejectionRule, Score
 from oltr.recipes import load_recipe
 from oltr.runs.by_group import measure_groups
