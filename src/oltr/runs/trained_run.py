@@ -270,6 +270,8 @@ class TrainedRun(RunModel):
     @cached_property
     def accuracy(self) -> float | None:
         """Closed-set accuracy, mean over classes; None if no class has test images."""
+        if "test" not in self.outputs:
+            return None
         test = self.outputs["test"]
         return mean(per_class_accuracy(test.logits.argmax(dim=1), test.labels, test.logits.shape[1]))
 

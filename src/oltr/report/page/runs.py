@@ -49,6 +49,15 @@ def measured_runs(paths: Sequence[Path], by: Sequence[str] = ()) -> list[Measure
     return [_measured(run, kept[run.name], by) for run in runs]
 
 
+def untested_runs(paths: Sequence[Path]) -> list[TrainedRun]:
+    """The runs, if the data of none of them had test images, so that a page would have no numbers."""
+    if not all((path / "run.yaml").is_file() for path in paths):
+        return []
+    runs = [TrainedRun(path) for path in dict.fromkeys(paths)]
+    tested = [run.facts["data"].get("images", {}).get("test") != 0 for run in runs]
+    return [] if any(tested) else runs
+
+
 def best_run(runs: Sequence[MeasuredRun]) -> MeasuredRun:
     """The one with the highest closed-set accuracy, the first among equals."""
     best = best_first([each.run for each in runs])[0]
