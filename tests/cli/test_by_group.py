@@ -30,7 +30,7 @@ def sited(pack, tmp_path_factory):
         Image.fromarray(np.asarray(pixels)).save(file)
     table = opened.manifest.table[["path", "label", "split"]].copy()
     table["path"] = [str((folder / path).with_suffix(".png").relative_to(folder)) for path in table["path"]]
-    table["site"] = np.resize(["north", "south", "", "east|2"], len(table))
+    table["site"] = np.resize(["north", "south", "", "<i>east|2"], len(table))
     table["camera"] = np.resize(["1", "2", "10"], len(table))
     table.to_csv(folder / "photos.csv", index=False)
     words = ["train", str(folder / "photos.csv"), *QUICK, "--method", "plain", "--out", str(folder / "run")]
@@ -120,6 +120,7 @@ def test_a_section_and_a_figure_of_the_page(oltr, copied, tmp_path):
     assert said.code == 0, said.err
     text = (tmp_path / "p.html").read_text(encoding="utf-8")
     assert 'id="groups"' in text and "By site: 4 groups" in text and "--by site" in text
+    assert "&lt;i&gt;east|2" in text and "<i>east" not in text
     assert (tmp_path / "f" / "by-group.png").is_file()
     oltr("report", copied, "--out", tmp_path / "plain.html")
     plain = (tmp_path / "plain.html").read_text(encoding="utf-8")
@@ -164,6 +165,6 @@ def test_a_column_added_since_training_and_classes_changed_since(oltr, sited, co
 
 def test_from_python(sited):
     report = Recognizer.load(sited / "run").evaluate(by="site")
-    assert report.by_group["site"].worst in {"north", "south", "(none)", "east|2"}
+    assert report.by_group["site"].worst in {"north", "south", "(none)", "<i>east|2"}
     with pytest.raises(UserError, match="no column"):
         Recognizer.load(sited / "run").evaluate(by=["site", "sex"])
