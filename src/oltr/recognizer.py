@@ -19,6 +19,7 @@ from oltr.data.sources import read_source
 from oltr.errors import UserError
 from oltr.openworld.teachable import Teachable
 from oltr.registry import unknown_name
+from oltr.runs.by_group import measure_groups
 from oltr.runs.copy_run import copied_run
 from oltr.runs.given_images import Given
 from oltr.runs.measure_levels import measure_levels
@@ -99,20 +100,25 @@ class Recognizer(Teachable):
         return self
 
     def evaluate(
-        self, source: Any = None, *, parents: str | Path | None = None, precision: float = PRECISION
+        self,
+        source: Any = None,
+        *,
+        parents: str | Path | None = None,
+        precision: float = PRECISION,
+        by: str | Sequence[str] = (),
     ) -> Report:
         """Metrics on the test and open images of a source; without one, on those of training.
 
         With a table `label,parent` the report's `parents` tells of answers by a parent where the class is
-        unsure; `precision` is the share of the answers of each level that are to be right.
+        unsure; `precision` is the share of the answers of each level that are to be right. `by_group` has
+        the accuracy by each column `by` of the data (site, camera ...).
         """
         trained = self._trained()
         with console.silent(not self.verbose):
             run = trained if source is None else trained.on(source)
-            if parents is None:
-                return run.measure()
-            rollup = fit_rollup(run, parents, precision)
-            return dataclasses.replace(run.measure(), parents=measure_levels(run, rollup))
+            groups = {column: measure_groups(run, column) for column in ([by] if isinstance(by, str) else by)}
+            levels = None if parents is None else measure_levels(run, fit_rollup(run, parents, precision))
+            return dataclasses.replace(run.measure(), parents=levels, by_group=groups or None)
 
     def predict(self, images: Iterable[Given] | Given, **asked: Any) -> pd.DataFrame:
         """One row per image: its likeliest class, unknown or not.

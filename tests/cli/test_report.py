@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 
+import numpy as np
 import pytest
+from PIL import Image
 
+from oltr.data.pack import open_pack
 from oltr.figures.figure import all_figures
+from tests.cli.conftest import QUICK
 
 
 def test_one_run_with_all_its_figures(oltr, trained, tmp_path):
@@ -74,3 +78,22 @@ def test_runs_that_are_not_whole(oltr, trained, tmp_path, broken):
     said = oltr("report", run)
     said.refused("run")
     assert not (run / "report.html").exists()
+
+
+def test_of_data_without_test_images_the_figures_that_need_none(oltr, pack, tmp_path):
+    """As faces are that are identified elsewhere."""
+    opened = open_pack(pack)
+    training = opened.manifest.rows("train")["label"]
+    for row, label in zip(opened.manifest.positions("train"), training, strict=True):
+        file = tmp_path / "faces" / "train" / label / f"{row}.png"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(np.asarray(opened.images[row])).save(file)
+    run = tmp_path / "run"
+    assert oltr("train", tmp_path / "faces", *QUICK, "--method", "oltr", "--out", run).code == 0
+    oltr("report", run).refused("has no outputs of test images")
+    said = oltr("report", run, "--figures", tmp_path / "figures", "--json")
+    assert said.code == 0, said.err
+    told = json.loads(said.out)
+    assert told["page"] is None and {"distribution", "infused"} <= told["figures"].keys()
+    assert "no outputs of test images" in told["missing"]["confusion"]
+    assert (tmp_path / "figures" / "infused.png").is_file() and not (run / "report.html").exists()

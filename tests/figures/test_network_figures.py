@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -109,17 +110,46 @@ def test_averages_of_aligned_images_keep_their_edges(trained, monkeypatch):
     random = np.random.default_rng(0)
     face = random.integers(0, 256, (32, 32, 3))
 
-    def pictures(alike):
-        noise = random.integers(0, 256, (6, 32, 32, 3))
+    def pictures(alike, images):
+        noise = random.integers(0, 256, (images, 32, 32, 3))
         return (alike * face + (1 - alike) * noise).astype(np.uint8)
 
-    def edges(alike):
-        monkeypatch.setattr(type(sample), "pictures", lambda self, images: pictures(alike))
-        return sample.averages([0, 1]).edges
+    def edges(alike, images):
+        monkeypatch.setattr(type(sample), "pictures", lambda self, rows: pictures(alike, images))
+        return sample.averages([0, 1]).aligned
 
-    assert edges(0.0) == pytest.approx(6**-0.5, rel=0.1)
-    assert edges(1.0) == pytest.approx(1) and edges(0.7) * 6**0.5 > activation_averages.ALIGNED
-    assert edges(0.7) > edges(0.4) > edges(0.0)
+    # Pictures a · face + (1 − a) · noise, both with edges of one height, have a² of a² + (1 − a)² in common.
+    assert edges(0.0, 6) == pytest.approx(0, abs=0.02) and edges(1.0, 6) == pytest.approx(1)
+    for alike in (0.4, 0.7):
+        common = alike**2 / (alike**2 + (1 - alike) ** 2)
+        for images in (6, 50):  # as many as a mean happens to be of
+            assert edges(alike, images) == pytest.approx(common, abs=0.03)
+    assert edges(0.0, 50) < activation_averages.ALIGNED < edges(0.3, 6)
+    assert edges(0.5, 1) == 0  # one image is aligned with nothing
+
+
+def test_grey_faces_at_112_pixels_without_test_images(tmp_path):
+    """As MS1M-LT is: aligned, grey, larger than the glyphs, for training alone."""
+    draw = np.random.default_rng(0)
+    face = draw.normal(128, 40, (112, 92))
+    for person in range(4):
+        folder = tmp_path / "faces" / "train" / f"person {person}"
+        folder.mkdir(parents=True)
+        for number in range(6):
+            pixels = face + 15 * person + draw.normal(0, 40, face.shape)
+            Image.fromarray(pixels.clip(0, 255).astype(np.uint8), "L").save(folder / f"{number}.png")
+    config = tiny_config("oltr", epochs=(1, 1))
+    config = replace(config, data=replace(config.data, image_size=112, stored_size=112))
+    source = tmp_path / "faces"
+    train_run(config, read_source(source), tmp_path / "run", TrainOptions(accelerator="cpu"), str(source))
+    run = TrainedRun(tmp_path / "run")
+    figure = activation_averages.draw([run])
+    assert "means of 2 images" in figure.get_suptitle()
+    assert [axes.get_xlabel().split("\n")[1] for axes in figure.axes[::3]] == ["(few-shot)"]
+    least, most = (axes.images[0].get_array() for axes in figure.axes[1:3])
+    assert least.shape == most.shape == (112, 112, 3)
+    assert (most == most[..., :1]).all(), "grey stays grey"
+    infused_concepts.draw([run])
 
 
 def test_what_a_run_has_not(pack, tmp_path, trained):

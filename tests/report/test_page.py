@@ -83,8 +83,8 @@ def test_two_runs_side_by_side(tmp_path, two):
     assert seen.tags.count("script") == seen.tags.count("style") == 1 and not seen.handlers
     assert "over first" in seen.text and "second, the best of 2 runs: right on" in seen.text
     absent = missing(pictures)
-    # Nobody trained a network here; all that outputs are enough for is there.
-    assert set(absent) <= {"method", "centroids", "attention", "infused", "activation"}
+    # Nobody trained a network here or named a column; all that outputs are enough for is there.
+    assert set(absent) <= {"method", "centroids", "attention", "infused", "activation", "by-group"}
     for picture in pictures:
         assert f'id="figure-{picture.figure.name}"' in text
         assert picture.missing is not None or picture.source in text

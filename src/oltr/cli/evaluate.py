@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from oltr.cli.options import Json, Root, Run, Score, SkipBroken, print_json
+from oltr.cli.options import By, Json, Root, Run, Score, SkipBroken, print_json
 from oltr.errors import UserError
 
 Markdown = Annotated[bool, tyro.conf.arg(help="print the table as Markdown")]
@@ -25,6 +25,7 @@ def evaluate(
     per_class: int = 0,
     parents: Path | None = None,
     precision: float | None = None,
+    by: By = (),
     root: Root = None,
     skip_broken: SkipBroken = False,
     markdown: Markdown = False,
@@ -48,9 +49,11 @@ def evaluate(
         per_class: also show this many of the worst classes
         parents: a table `label,parent` (genus, family): answers by a parent where the class is unsure
         precision: how many of the answers of each level are to be right; 0.95 unless given
+        by: also accuracy by a column of the data (site, camera, sex ...), or by folder; may be repeated
     """
     from oltr.console import console
     from oltr.data.broken import write_skipped
+    from oltr.runs.by_group import groups_table
     from oltr.runs.measure_levels import measure_levels
     from oltr.runs.parents import PRECISION, fit_rollup
     from oltr.runs.tables import per_class as class_table
@@ -82,7 +85,8 @@ def evaluate(
     rollup = None
     if parents is not None:
         rollup = fit_rollup(measured, parents, PRECISION if precision is None else precision)
-    report = measured.measure(shots)
+    measured.grouped_by = by
+    report = replace(measured.measure(shots), by_group=measured.by_group or None)
     if keep:
         opened.keep_rule(measured.rule)
     if source is None and (keep or (measured.rule == own and shots is None)):
@@ -94,6 +98,7 @@ def evaluate(
         return
     tables = [report.table(), *([class_table(report, per_class)] if per_class else [])]
     tables += [report.parents.table()] if report.parents is not None else []
+    tables += [groups_table(column, found) for column, found in measured.by_group.items()]
     print("\n\n".join(table.markdown() if markdown else table.text() for table in tables))
     if measured.rule != own and not keep:
         console.say(f"The run keeps its own rule; --keep changes it. {own}")

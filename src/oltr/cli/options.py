@@ -34,6 +34,7 @@ GroupBy = Annotated[
         "near-duplicates",
     ),
 ]
+By = Annotated[tuple[str, ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="COLUMN")]
 
 
 def print_json(value: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -32,19 +33,29 @@ class Groups:
 
 def find_groups(manifest: Manifest, by: str) -> Groups:
     """The groups by a column of the manifest, by the folders inside class folders, or by looks."""
-    if by in manifest.table and by not in COLUMNS:
-        return Groups(by, _named(as_text(manifest.table[by]).tolist(), manifest))
-    if by == FOLDER:
-        return Groups("folder", _named(_folders(manifest), manifest))
-    if by == ALIKE:
+    if by == ALIKE and by not in manifest.table:
         return Groups(ALIKE, _clusters(manifest))
-    columns = [name for name in manifest.table if name not in COLUMNS]
+    return Groups(by, _named(named_groups(manifest, by, ALIKE), manifest))
+
+
+def named_groups(manifest: Manifest, by: str, *others: str) -> list[str]:
+    """By a column of the manifest or by folders the name of each row's group, "" for none.
+
+    `others` are ways of grouping that the caller has besides, for the message where there is no such column.
+    """
+    columns = [str(name) for name in manifest.table if name not in COLUMNS]
+    if by in columns:
+        return as_text(manifest.table[by]).tolist()
+    if by == FOLDER:
+        return _folders(manifest)
     there = (
         f"The source has the columns {first_few(columns, 12)}."
         if columns
         else "The source has no further columns."
     )
-    raise UserError(f"There is no column {by!r} to group by.", there, f"a column, {FOLDER} or {ALIKE}")
+    near = difflib.get_close_matches(by, columns, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]!r}?" if near else f"{', '.join(['a column', *others])} or {FOLDER}"
+    raise UserError(f"There is no column {by!r} to group by.", there, hint)
 
 
 def straddling(manifest: Manifest, groups: Groups) -> dict[str, list[str]]:

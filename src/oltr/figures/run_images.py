@@ -48,13 +48,17 @@ def own_data(run: TrainedRun) -> Manifest:
 
 
 def shown_images(run: TrainedRun) -> ShownImages:
-    """One test image of each shot group and one open image, drawn by the run's seed."""
+    """One test image of each shot group and one open image, drawn by the run's seed.
+
+    Where the data have no test images, as faces that are identified elsewhere, training images are shown.
+    """
     manifest = own_data(run)
+    known = "test" if manifest.sizes()["test"] else "train"
     groups = np.append(run.groups, "open")
     views: list[Tensor] = []
     names: list[str] = []
     for place, kind in enumerate((*GROUPS, "open")):
-        split = "open" if kind == "open" else "test"
+        split = "open" if kind == "open" else known
         rows = np.flatnonzero(groups[manifest.labels(split)] == kind)  # label -1 takes the last
         if len(rows):
             number = generator(run.config.seed, place).choice(rows, 1)
@@ -62,7 +66,7 @@ def shown_images(run: TrainedRun) -> ShownImages:
             label = manifest.rows(split)["label"].iloc[int(number[0])]
             names.append(f"{label}\n(open)" if kind == "open" else f"{label}\n({kind}-shot)")
     if not views:
-        raise UserError("The run has no test images that could be looked at.")
+        raise UserError("The run has no images that could be looked at.")
     batch = torch.cat(views)
     return ShownImages(batch, as_pictures(batch, run.config.data), names)
 

@@ -1,8 +1,8 @@
 """Metrics of open long-tailed recognition, as pure functions and, for batches, as torchmetrics classes.
 
-Accuracy and F1 per class and shot group, the paper's open-set F-measures, how well a score separates known
-from unknown images, calibration, and confidence intervals. Predictions and labels are integer tensors in
-which `OPEN` (−1) is "unknown".
+Accuracy and F1 per class and shot group, accuracy by other groups of images, the paper's open-set F-measures,
+how well a score separates known from unknown images, calibration, and confidence intervals. Predictions and
+labels are integer tensors in which `OPEN` (−1) is "unknown".
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from oltr.metrics.accuracy import group_means, per_class_accuracy, per_class_f1, tally, top_k_hits
+    from oltr.metrics.by_group import group_accuracy
     from oltr.metrics.calibration import (
         expected_calibration_error,
         fit_temperature,
@@ -28,7 +29,13 @@ if TYPE_CHECKING:
         oscr,
     )
     from oltr.metrics.fmeasure import f_counts, f_from_counts, f_measure, f_measure_2019
-    from oltr.metrics.intervals import auroc_interval, f_interval, group_intervals, wilson_interval
+    from oltr.metrics.intervals import (
+        auroc_interval,
+        difference_interval,
+        f_interval,
+        group_intervals,
+        wilson_interval,
+    )
     from oltr.metrics.labels import OPEN
     from oltr.metrics.running import OpenF, OpenSetAUROC, ShotAccuracy
     from oltr.metrics.shots import GROUPS, SHOT_RULES, shot_groups, shot_sizes
@@ -46,6 +53,7 @@ __all__ = [
     "auroc_interval",
     "detection_error",
     "detection_error_min",
+    "difference_interval",
     "expected_calibration_error",
     "f_counts",
     "f_from_counts",
@@ -55,6 +63,7 @@ __all__ = [
     "fit_temperature",
     "fpr95_known",
     "fpr95_unknown",
+    "group_accuracy",
     "group_intervals",
     "group_means",
     "negative_log_likelihood",
@@ -69,7 +78,17 @@ __all__ = [
 ]
 
 # Loaded on first use, lightest first: shot groups need NumPy alone, torchmetrics takes seconds to import.
-_MODULES = ("labels", "shots", "accuracy", "fmeasure", "detection", "calibration", "intervals", "running")
+_MODULES = (
+    "labels",
+    "shots",
+    "accuracy",
+    "fmeasure",
+    "detection",
+    "calibration",
+    "intervals",
+    "by_group",
+    "running",
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -34,11 +34,28 @@ def wilson_interval(correct: int, total: int) -> Interval:
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
+def difference_interval(correct: int, total: int, other_correct: int, other_total: int) -> Interval:
+    """Newcombe's, of correct/total − other_correct/other_total: from the distances to the ends of Wilson's.
+
+    >>> low, high = difference_interval(56, 70, 48, 80)
+    >>> round(low, 4), round(high, 4)
+    (0.0524, 0.3339)
+    """
+    (low, high), (other_low, other_high) = (
+        wilson_interval(correct, total),
+        wilson_interval(other_correct, other_total),
+    )
+    share, other = correct / total, other_correct / other_total
+    below = float(np.hypot(share - low, other_high - other))
+    above = float(np.hypot(high - share, other - other_low))
+    return share - other - below, share - other + above
+
+
 def group_intervals(predictions: Tensor, labels: Tensor, groups: np.ndarray) -> dict[str, Interval | None]:
     """Of the means over classes that `group_means` gives, by shot group and overall; None without images."""
     correct, total = (of.numpy() for of in tally(predictions, labels, len(groups)))
     parts = {group: groups == group for group in GROUPS} | {"overall": np.full(len(groups), True)}
-    return {name: _mean_interval(correct[part], total[part]) for name, part in parts.items()}
+    return {name: mean_interval(correct[part], total[part]) for name, part in parts.items()}
 
 
 def f_interval(predictions: Tensor, labels: Tensor, num_classes: int) -> Interval:
@@ -68,7 +85,8 @@ def auroc_interval(known_scores: Tensor, unknown_scores: Tensor, labels: Tensor)
     return float(1 / (1 + np.exp(half - place))), float(1 / (1 + np.exp(-half - place)))
 
 
-def _mean_interval(correct: np.ndarray, total: np.ndarray) -> Interval | None:
+def mean_interval(correct: np.ndarray, total: np.ndarray) -> Interval | None:
+    """Of the mean over classes of correct_c / images_c (K and K ints); None without images."""
     tested = total > 0
     if not tested.any():
         return None
@@ -81,16 +99,21 @@ def _resampled(
 ) -> np.ndarray:
     """Σ_c w_c · Binomial(n_c, correct_c/n_c), drawn over and over.
 
-    Classes alike in images, right answers and weight are drawn as one. A class with a single image has no
-    spread of its own; such classes lend each other theirs.
+    Classes alike in images, right answers and weight are drawn as one.
     """
+    shares = shares_that_spread(correct, total)
+    alike, classes = np.unique(np.stack([total, shares, weights]), axis=1, return_counts=True)
+    images = (classes * alike[0]).astype(np.int64)
+    return draw.binomial(images, alike[1].clip(0, 1), (DRAWS, len(images))) @ alike[2]
+
+
+def shares_that_spread(correct: np.ndarray, total: np.ndarray) -> np.ndarray:
+    """correct_c / images_c; classes with a single image, which have no spread of their own, share one."""
     shares = correct / np.maximum(total, 1)
     single = total == 1
     if single.any():
         shares[single] = shares[single].mean()
-    alike, classes = np.unique(np.stack([total, shares, weights]), axis=1, return_counts=True)
-    images = (classes * alike[0]).astype(np.int64)
-    return draw.binomial(images, alike[1].clip(0, 1), (DRAWS, len(images))) @ alike[2]
+    return shares
 
 
 def _generator() -> np.random.Generator:

@@ -15,6 +15,7 @@ from typing import Any
 
 from oltr.errors import UserError
 from oltr.files import atomic_write
+from oltr.metrics.group_numbers import GroupAccuracy
 from oltr.runs.level_report import ByLevel
 from oltr.runs.tables import Table, comparison
 
@@ -122,6 +123,8 @@ class Report:
     calibration: CalibrationNumbers | None = field(default=None, metadata=_LEFT_OUT)
     # Where classes have parents and it was asked for; report.json of a run never has it.
     parents: ByLevel | None = field(default=None, metadata=_LEFT_OUT)
+    # By columns of the data (site, camera, sex) where it was asked for.
+    by_group: dict[str, GroupAccuracy] | None = field(default=None, metadata=_LEFT_OUT)
     # What was taken from the logits after training, as run.yaml has it.
     adjustment: dict[str, Any] | None = field(default=None, metadata=_LEFT_OUT)
     # What these figures are not about, such as classes that were added since.

@@ -18,8 +18,10 @@ from oltr.data.sources import read_source
 from oltr.data.validate import learned_since
 from oltr.errors import UserError
 from oltr.metrics.accuracy import mean, per_class_accuracy
+from oltr.metrics.group_numbers import GroupAccuracy
 from oltr.openset import SCORES, RejectionRule, Score
 from oltr.recipes import load_recipe
+from oltr.runs.by_group import measure_groups
 from oltr.runs.class_changes import with_collected
 from oltr.runs.current_splits import current_classes, current_manifest
 from oltr.runs.decisions import Decisions, decide
@@ -45,6 +47,8 @@ class TrainedRun(RunModel):
 
     `source` (with `root`) is where the images it was trained on are now, if they have moved.
     """
+
+    grouped_by: tuple[str, ...] = ()  # columns of its data that `by_group` tells of
 
     def __init__(
         self, path: str | Path, source: Any = None, root: str | Path | None = None, name: str | None = None
@@ -93,7 +97,7 @@ class TrainedRun(RunModel):
 
     def reread_classes(self) -> None:
         super().reread_classes()
-        for part in ("manifest", "current_classes", "rule", "decisions", "accuracy"):
+        for part in ("manifest", "current_classes", "rule", "decisions", "accuracy", "by_group"):
             self.__dict__.pop(part, None)
         self._fitted, self._outputs, self._scored = {}, {}, {}
 
@@ -126,7 +130,7 @@ class TrainedRun(RunModel):
             manifest = current_manifest(other, manifest, classes)
         check_tests(manifest)
         other.other_data, other._outputs, other._scored = manifest, {}, {}
-        for part in ("decisions", "accuracy"):
+        for part in ("decisions", "accuracy", "by_group"):
             other.__dict__.pop(part, None)
         return other
 
@@ -221,14 +225,14 @@ class TrainedRun(RunModel):
         self.rule = rule
         decision = as_values(rule) | ({"classes": self.changes.version} if self.changes else {})
         self.facts = self.facts | {"decision": decision, "temperature": self.temperature}
-        for part in ("decisions", "report"):
+        for part in ("decisions", "by_group", "report"):
             self.__dict__.pop(part, None)
         self.folder.write(self.facts)
 
     def under(self, rule: RejectionRule) -> TrainedRun:
         """The same run under another rejection rule; its folder keeps its own."""
         other = copy(self)
-        for part in ("decisions", "as_trained"):
+        for part in ("decisions", "by_group", "as_trained"):
             other.__dict__.pop(part, None)
         other.rule = other.given_rule = rule
         return other
@@ -266,6 +270,8 @@ class TrainedRun(RunModel):
     @cached_property
     def accuracy(self) -> float | None:
         """Closed-set accuracy, mean over classes; None if no class has test images."""
+        if "test" not in self.outputs:
+            return None
         test = self.outputs["test"]
         return mean(per_class_accuracy(test.logits.argmax(dim=1), test.labels, test.logits.shape[1]))
 
@@ -273,6 +279,11 @@ class TrainedRun(RunModel):
     def decisions(self) -> Decisions:
         """What it makes of each test and open image under its rule."""
         return decide(self)
+
+    @cached_property
+    def by_group(self) -> dict[str, GroupAccuracy]:
+        """By each column of `grouped_by`, how well it does on each group of these images."""
+        return {column: measure_groups(self, column) for column in self.grouped_by}
 
     def predict(self, images: Any, **asked: Any) -> pd.DataFrame:
         """One row per image file, the columns of predictions.csv; a folder stands for all images below."""

@@ -55,11 +55,11 @@ def draw_pictures(runs: Runs, folder: Path | None = None) -> list[Picture]:
 
 def _picture(figure: RunFigure, runs: Runs, folder: Path | None) -> Picture:
     assert figure.draw is not None
-    shown = figure.choose(runs)
     with warnings.catch_warnings(), matplotlib.rc_context(NAMES_AS_THEY_ARE):
         # The page's text has every name; a font that lacks a letter of one is not worth a line each.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         try:
+            shown = figure.choose(runs)
             drawn = figure.draw(shown)
         except UserError as problem:
             return Picture(figure, missing=problem)

@@ -32,8 +32,11 @@ class MeasuredRun:
         return self.run.name
 
 
-def measured_runs(paths: Sequence[Path]) -> list[MeasuredRun]:
-    """The runs in the order given, refused where they do not know the same classes."""
+def measured_runs(paths: Sequence[Path], by: Sequence[str] = ()) -> list[MeasuredRun]:
+    """The runs in the order given, refused where they do not know the same classes.
+
+    `by` are the columns of their data whose groups are told of, those of each report.json unless given.
+    """
     if not paths:
         raise UserError("No run folder was given.", try_this="oltr report runs/a")
     given: dict[Path, Path] = {}
@@ -43,7 +46,16 @@ def measured_runs(paths: Sequence[Path]) -> list[MeasuredRun]:
     runs = [TrainedRun(path, name=name) for name, path in zip(kept, given.values(), strict=True)]
     _check_same_classes(runs)
     _share_data(runs)
-    return [_measured(run, kept[run.name]) for run in runs]
+    return [_measured(run, kept[run.name], by) for run in runs]
+
+
+def untested_runs(paths: Sequence[Path]) -> list[TrainedRun]:
+    """The runs, if the data of none of them had test images, so that a page would have no numbers."""
+    if not all((path / "run.yaml").is_file() for path in paths):
+        return []
+    runs = [TrainedRun(path) for path in dict.fromkeys(paths)]
+    tested = [run.facts["data"].get("images", {}).get("test") != 0 for run in runs]
+    return [] if any(tested) else runs
 
 
 def best_run(runs: Sequence[MeasuredRun]) -> MeasuredRun:
@@ -70,14 +82,15 @@ def data_cautions(runs: Sequence[MeasuredRun]) -> list[str]:
     return cautions
 
 
-def _measured(run: TrainedRun, kept: Report) -> MeasuredRun:
+def _measured(run: TrainedRun, kept: Report, by: Sequence[str]) -> MeasuredRun:
     """Under its own rejection rule and the shot groups of its report.json."""
     rules = (run.shots, *SHOT_RULES)
     shots = next((rule for rule in rules if shot_sizes(run.counts, rule) == kept["shots"]), run.shots)
     run.config = dataclasses.replace(run.config, shots=shots)  # type: ignore[arg-type]
     try:
         run, caution = _readable(run)
-        report = run.measure()
+        run.grouped_by, lost = _columns(run, kept, by)
+        report = dataclasses.replace(run.measure(), by_group=run.by_group or None)
     except UserError as problem:
         hint = problem.try_this or "the page without this run"
         raise UserError(f"{run.name}: {problem.what}", problem.why, hint) from None
@@ -86,7 +99,20 @@ def _measured(run: TrainedRun, kept: Report) -> MeasuredRun:
         caution += (
             f"outputs, run.yaml and classes.json give; oltr evaluate {run.path} writes the report anew."
         )
-    return MeasuredRun(run, report, caution)
+    return MeasuredRun(run, report, " ".join(filter(None, (caution, lost))))
+
+
+def _columns(run: TrainedRun, kept: Report, by: Sequence[str]) -> tuple[tuple[str, ...], str]:
+    """Those asked for; else those of its report.json, or why these are not there any more."""
+    if by or not kept.by_group:
+        return tuple(by), ""
+    asked = run.under(run.rule)
+    asked.grouped_by = tuple(kept.by_group)
+    try:
+        _ = asked.by_group
+    except UserError as problem:
+        return (), f"its report.json tells of groups that cannot be measured now. {problem.what}"
+    return asked.grouped_by, ""
 
 
 def _readable(run: TrainedRun) -> tuple[TrainedRun, str]:

@@ -22,23 +22,27 @@ from oltr.report.page.repeat import origin
 from oltr.report.page.runs import MeasuredRun, best_run, data_cautions, measured_runs
 from oltr.report.page.verdict import verdict
 from oltr.report.page.worst import strip, worst_images
-from oltr.runs.tables import comparison
+from oltr.runs.by_group import groups_table
+from oltr.runs.tables import Table, comparison
 from oltr.wording import count
 
 TEMPLATES = Path(__file__).parent / "templates"
 
 
-def write_page(paths: Sequence[Path], out: Path, figures: Path | None = None) -> list[Picture]:
+def write_page(
+    paths: Sequence[Path], out: Path, figures: Path | None = None, by: Sequence[str] = ()
+) -> list[Picture]:
     """Write the page of these run folders, atomically; the pictures in it, and why some are missing.
 
-    With `figures` every picture is also written there, as SVG and as PNG.
+    With `figures` every picture is also written there, as SVG and as PNG. `by` are columns of the data (site,
+    camera, sex) whose groups are told of.
     """
     check_writable(out)
     if figures is not None:
         check_writable(figures)
-    runs = measured_runs(paths)
+    runs = measured_runs(paths, by)
     pictures = draw_pictures([each.run for each in runs], figures)
-    text = page(runs, pictures, report_command(paths, out, figures))
+    text = page(runs, pictures, report_command(paths, out, figures, by))
     with atomic_write(out) as part:
         part.write_text(text, encoding="utf-8")
     return pictures
@@ -62,6 +66,7 @@ def page(runs: Sequence[MeasuredRun], pictures: Sequence[Picture], command: str)
         pictures=pictures,
         elsewhere=[figure for figure in all_figures() if figure.draw is None],
         best=best.name,
+        by_group=[(each.name, _group_tables(each)) for each in ordered if each.report.by_group],
         classes=class_lines(runs, best),
         num_classes=runs[0].report.num_classes,
         pairs=[(each.name, most_confused(each.run)) for each in ordered],
@@ -73,6 +78,10 @@ def page(runs: Sequence[MeasuredRun], pictures: Sequence[Picture], command: str)
         version=__version__,
         date=time.strftime("%Y-%m-%d"),
     )
+
+
+def _group_tables(run: MeasuredRun) -> list[Table]:
+    return [groups_table(column, found) for column, found in (run.report.by_group or {}).items()]
 
 
 def template(name: str, folder: Path = TEMPLATES) -> Template:
@@ -87,10 +96,10 @@ def template(name: str, folder: Path = TEMPLATES) -> Template:
     return environment.get_template(name)
 
 
-def report_command(paths: Sequence[Path], out: Path, figures: Path | None) -> str:
+def report_command(paths: Sequence[Path], out: Path, figures: Path | None, by: Sequence[str] = ()) -> str:
     """The command line that makes the page again."""
-    words: list[Any] = ["oltr", "report", *paths, "--out", out]
-    return shlex.join(map(str, [*words, *(["--figures", figures] if figures else [])]))
+    words: list[Any] = ["oltr", "report", *paths, "--out", out, *(["--figures", figures] if figures else [])]
+    return shlex.join(map(str, [*words, *(word for column in by for word in ("--by", column))]))
 
 
 def _eyebrow(runs: Sequence[MeasuredRun]) -> str:

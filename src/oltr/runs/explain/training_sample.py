@@ -29,7 +29,7 @@ class ActivationAverages:
     most: np.ndarray
     images: int  # that each mean is taken of
     looked_at: str  # among which images they were found
-    edges: float  # how much of its images' edges a mean keeps, median; unrelated images leave 1/√images
+    aligned: float  # the share of edges that images have in the same place, median; 0: unrelated images
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,19 +65,25 @@ class TrainingSample:
         """The mean images of those neurons."""
         chosen = np.array(list(neurons), dtype=np.int64)
         means: list[np.ndarray] = []
-        edges: list[float] = []
+        aligned: list[float] = []
         for rows in (self.found.least, self.found.most):
             for neuron in chosen:
                 pictures = self.pictures(rows[neuron].numpy()).astype(np.float64)
                 means.append(pictures.mean(axis=0))
-                edges.append(float(_edges(means[-1]) / max(_edges(pictures).mean(), 1e-9)))
+                aligned.append(_aligned(pictures))
         least, most = np.stack(means[: len(chosen)]), np.stack(means[len(chosen) :])
         images = self.found.most.shape[1]
-        return ActivationAverages(chosen, least, most, images, self.described, float(np.median(edges)))
+        return ActivationAverages(chosen, least, most, images, self.described, float(np.median(aligned)))
 
     def pictures(self, images: np.ndarray) -> np.ndarray:
         """Some of the images: n×s×s×3 uint8."""
         return pictures_of(self.run, subset(self.images, images))
+
+
+def _aligned(pictures: np.ndarray) -> float:
+    """a in E² (mean of n) = (a + (1 − a)/n) · E² (of its images), E their edges: whatever n is."""
+    kept = float(_edges(pictures.mean(axis=0)) / max(_edges(pictures).mean(), 1e-9))
+    return (len(pictures) * kept**2 - 1) / max(len(pictures) - 1, 1)
 
 
 def _edges(pictures: np.ndarray) -> np.ndarray:
