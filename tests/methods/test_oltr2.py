@@ -6,6 +6,7 @@ import math
 import pytest
 import torch
 
+from oltr.config import StageConfig
 from oltr.data.pack import open_pack
 from oltr.errors import UserError
 from oltr.losses import MixedLabels, agreement_loss
@@ -16,6 +17,7 @@ from oltr.nn.expert_head import ExpertHead
 from oltr.nn.heads import LinearHead
 from oltr.openset import SCORES
 from oltr.runs.trained_run import TrainedRun
+from oltr.training.optimizer import make_optimizer
 from oltr.training.options import TrainOptions
 from oltr.training.train import train
 from tests.helpers.tiny import tiny_config
@@ -62,7 +64,7 @@ def test_an_expert_sees_its_own_part_of_the_feature_alone():
     changed[:, :64] += 1
     before, after = network.head.expert_logits(feature), network.head.expert_logits(changed)
     assert not torch.allclose(before[0], after[0]) and torch.equal(before[1:], after[1:])
-    weight, bias = network.head.weight[1], network.head.bias[1]
+    weight, bias = network.head.weight[1], network.head.bias.view(3, -1)[1]
     torch.testing.assert_close(before[1], feature[:, 64:128] @ weight.T + bias)
 
 
@@ -80,7 +82,7 @@ def test_the_loss_of_mixed_images_is_the_shares_of_both_labels():
     assert mixed["cross_entropy"].item() == pytest.approx(expected / 6, rel=1e-4)
 
 
-def test_views_are_compared_in_parts_that_learn_and_without_the_mixed_one():
+def test_views_are_compared_in_parts_that_learn():
     method, network, images = example(contrast=0.5, consistency=1.0)
     views = [network(images + noise) for noise in (0, 0.1, 0.2)]
     terms = method.across_views(1, network, views, LABELS)
@@ -88,10 +90,6 @@ def test_views_are_compared_in_parts_that_learn_and_without_the_mixed_one():
     assert -1 <= terms["consistency"].item() <= 1
     sum(terms.values()).backward()
     assert all(p.grad is not None and torch.isfinite(p.grad).all() for p in network.auxiliary.parameters())
-    scrambled = [views[0]._replace(direct_feature=torch.zeros_like(views[0].direct_feature)), *views[1:]]
-    network.eval()  # batch norms would tell
-    alone = [method.across_views(1, network, each, LABELS)["contrast"] for each in (views, scrambled)]
-    assert alone[0].item() == alone[1].item()
 
 
 def test_without_terms_on_views_there_are_no_auxiliary_parts():
@@ -115,3 +113,20 @@ def test_a_finished_run_is_without_its_auxiliary_parts_and_decides_by_the_memory
 def test_wrong_settings_are_refused(wrong):
     with pytest.raises(UserError, match=f"settings.{next(iter(wrong))}"):
         METHODS["oltr2"].check(wrong)
+
+
+def test_without_views_it_says_what_is_left_out_and_of_an_average_of_few_steps_too(pack, tmp_path, capsys):
+    config = tiny_config("oltr2", epochs=(1, 1))
+    config = dataclasses.replace(config, stage1=dataclasses.replace(config.stage1, ema=0.999), stage2=None)
+    train(config, open_pack(pack).manifest, tmp_path / "run", TrainOptions())
+    said = " ".join(capsys.readouterr().err.split())
+    assert "terms of oltr2 that compare views are left out" in said and "stage1.views=2" in said
+    assert "stage1.ema=0.999) will still be 99% the start" in said
+
+
+def test_biases_of_experts_have_no_weight_decay_where_matrices_alone_have():
+    _, network, _ = example(experts=3)
+    stage = StageConfig(weight_decay=0.1, weight_decay_on="matrices")
+    groups = make_optimizer(network, stage, fused=False).param_groups
+    decays = {id(p): group["weight_decay"] for group in groups for p in group["params"]}
+    assert decays[id(network.head.bias)] == 0 and decays[id(network.head.weight)] == 0.1

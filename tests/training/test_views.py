@@ -127,7 +127,7 @@ def recording_step(stage, **options):
 
 
 @pytest.mark.parametrize("mix", ["none", "cutmix", "mixup"])
-def test_the_hook_gets_each_view_and_its_term_is_added(mix):
+def test_the_hook_gets_each_clean_view_and_its_term_is_added(mix):
     stage = dataclasses.replace(MANY, mix=mix)
     step, batch = recording_step(stage), a_batch(stage)
     loss, output, labels = step.batch_loss(*batch)
@@ -135,21 +135,28 @@ def test_the_hook_gets_each_view_and_its_term_is_added(mix):
     # The one forward pass, as a loop: batch norms see all views together.
     images, targets = step.batch_loss.views(*batch, *([] if mix != "none" else [None]))
     whole = network(images)
-    assert [len(view.logits) for view in method.views] == [SIZE] * 3
-    for number, view in enumerate(method.views):
+    clean = range(0 if mix == "none" else 1, 3)
+    assert [len(view.logits) for view in method.views] == [SIZE] * len(clean)
+    for number, view in zip(clean, method.views, strict=True):
         rows = slice(number * SIZE, (number + 1) * SIZE)
         torch.testing.assert_close(view.logits, whole.logits[rows])
         torch.testing.assert_close(view.direct_feature, whole.direct_feature[rows])
     assert method.labels.tolist() == batch.labels[:SIZE].tolist()
     one = method.mixed_loss if mix != "none" else method.loss
     expected = one(1, network, whole, targets)["cross_entropy"]
-    views = [whole.rows(slice(at, at + SIZE)) for at in range(0, 3 * SIZE, SIZE)]
+    views = [whole.rows(slice(at, at + SIZE)) for at in range(0, 3 * SIZE, SIZE)][clean.start :]
     expected = expected + method.across_views(1, network, views, batch.labels[:SIZE])["consistency"]
     torch.testing.assert_close(loss, expected)
     # Of mixed images the clean views alone go to `after_step`.
     left = slice(SIZE if mix != "none" else 0, None)
     assert labels.tolist() == (batch.labels[:SIZE].tolist() * 3)[left]
     torch.testing.assert_close(output.logits, whole.logits[left])
+
+
+def test_of_two_views_one_of_them_mixed_the_hook_gets_both():
+    step = recording_step(dataclasses.replace(MANY, views=2))
+    step.batch_loss(*a_batch(dataclasses.replace(MANY, views=2)))
+    assert len(step.batch_loss.method.views) == 2
 
 
 def test_with_one_mixed_view_after_step_gets_the_larger_label():

@@ -124,8 +124,9 @@ class Method(nn.Module):
     ) -> dict[str, Tensor]:
         """Further terms of the loss that compare views of the same images (labels B); with two views or more.
 
-        With mixing the first view is the mixed one and `labels` are the images' own. On a GPU features may be
-        in bfloat16, here as in `loss`: an auxiliary part takes them as float().
+        With mixing these are the clean views; of two views, one of them mixed, both, the mixed one first.
+        `labels` are the images' own. On a GPU features may be in bfloat16, here as in `loss`: an auxiliary
+        part takes them as float().
         """
         return {}
 

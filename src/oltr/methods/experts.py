@@ -15,7 +15,7 @@ from oltr.losses.mixed_labels import MixedLabels
 from oltr.methods.base import METHODS, Method, MethodInfo
 from oltr.nn.backbone import Backbone
 from oltr.nn.direct_feature import DirectFeature
-from oltr.nn.expert_head import ExpertHead
+from oltr.nn.expert_head import ExpertHead, expert_logits
 from oltr.nn.expert_stages import give_experts
 from oltr.nn.heads import Output
 from oltr.nn.network import Network
@@ -64,14 +64,14 @@ class Experts(Method):
         return Network(backbone, DirectFeature(backbone.channels), head)
 
     def loss(self, stage: int, network: Network, output: Output, labels: Tensor) -> dict[str, Tensor]:
-        logits = _expert_logits(network, output)
+        logits = expert_logits(network.head, output)
         every = logits.flatten(0, 1), labels.repeat(len(logits))
         return {"cross_entropy": self.balanced_softmax(*every), "diversity": self._diversity(logits)}
 
     def mixed_loss(
         self, stage: int, network: Network, output: Output, labels: MixedLabels
     ) -> dict[str, Tensor]:
-        logits = _expert_logits(network, output)
+        logits = expert_logits(network.head, output)
 
         def losses(hard: Tensor) -> Tensor:
             every = logits.flatten(0, 1), hard.repeat(len(logits))
@@ -80,15 +80,10 @@ class Experts(Method):
         return {"cross_entropy": labels.mean(losses), "diversity": self._diversity(logits)}
 
     def open_loss(self, stage: int, network: Network, output: Output) -> Tensor:
-        return self.balanced_softmax.of_no_class(_expert_logits(network, output).flatten(0, 1))
+        return self.balanced_softmax.of_no_class(expert_logits(network.head, output).flatten(0, 1))
 
     def _diversity(self, logits: Tensor) -> Tensor:
         return -self.settings.diversity * divergence(logits / self.settings.temperature)
-
-
-def _expert_logits(network: Network, output: Output) -> Tensor:
-    assert isinstance(network.head, ExpertHead)
-    return network.head.expert_logits(output.direct_feature)
 
 
 def divergence(logits: Tensor) -> Tensor:

@@ -20,7 +20,7 @@ from oltr.methods.base import METHODS, Method, MethodInfo
 from oltr.nn.backbone import Backbone
 from oltr.nn.cosine_head import CosineHead
 from oltr.nn.direct_feature import DirectFeature
-from oltr.nn.expert_head import ExpertHead
+from oltr.nn.expert_head import ExpertHead, expert_logits
 from oltr.nn.expert_stages import give_experts
 from oltr.nn.heads import Head, LinearHead
 from oltr.nn.network import Network, Output
@@ -101,17 +101,17 @@ class Oltr2(Method):
         return nn.ModuleDict(parts) if parts else None
 
     def loss(self, stage: int, network: Network, output: Output, labels: Tensor) -> dict[str, Tensor]:
-        logits = _expert_logits(network, output)
+        logits = expert_logits(network.head, output)
         return self._terms(logits, self._balanced(logits, labels).mean())
 
     def mixed_loss(
         self, stage: int, network: Network, output: Output, labels: MixedLabels
     ) -> dict[str, Tensor]:
-        logits = _expert_logits(network, output)
+        logits = expert_logits(network.head, output)
         return self._terms(logits, labels.mean(lambda hard: self._balanced(logits, hard)))
 
     def open_loss(self, stage: int, network: Network, output: Output) -> Tensor:
-        logits = _expert_logits(network, output)
+        logits = expert_logits(network.head, output)
         return len(logits) * self.balanced_softmax.of_no_class(logits.flatten(0, 1))
 
     def _balanced(self, logits: Tensor, labels: Tensor) -> Tensor:
@@ -134,12 +134,11 @@ class Oltr2(Method):
             return terms
         features = [view.direct_feature.float() for view in views]
         if s.contrast:
-            clean = features[-2:]  # a mixed view comes first
-            z = F.normalize(parts["contrast"](torch.cat(clean)), dim=1)
+            z = F.normalize(parts["contrast"](torch.cat(features)), dim=1)
             prototypes = parts["prototypes"]
             assert isinstance(prototypes, nn.Embedding)
             unit = F.normalize(prototypes.weight, dim=1)
-            terms["contrast"] = s.contrast * self.contrast(z, labels.repeat(len(clean)), unit)
+            terms["contrast"] = s.contrast * self.contrast(z, labels.repeat(len(features)), unit)
         if s.consistency:
             projected = parts["consistency"](torch.cat(features))
             predicted = parts["predictor"](projected)
@@ -148,10 +147,3 @@ class Oltr2(Method):
                 predicted.split(size), projected.split(size)
             )
         return terms
-
-
-def _expert_logits(network: Network, output: Output) -> Tensor:
-    """The logits of each expert, of a single classifier those of the network: E×B×K."""
-    if isinstance(network.head, ExpertHead):
-        return network.head.expert_logits(output.direct_feature)
-    return output.logits.float()[None]

@@ -23,7 +23,7 @@ FALLBACK = "softmax"  # has a threshold of its own
 def check_decision(config: RunConfig, has_validation: bool) -> None:
     """Say before training, rather than after it, that no threshold could be chosen."""
     wish = config.decision
-    name = _score_of(wish, config.method, has_validation)
+    name = score_of(wish, config.method, has_validation)
     score = SCORES[name]
     check_choice(score, wish.threshold, wish.unknown_rate)
     if name == "reachability" and not config.settings.get("reachability"):
@@ -36,7 +36,7 @@ def check_decision(config: RunConfig, has_validation: bool) -> None:
         )
 
 
-def _score_of(wish: DecisionConfig, method: str, has_validation: bool) -> str:
+def score_of(wish: DecisionConfig, method: str, has_validation: bool) -> str:
     """The score that was asked for or is the method's own; softmax where that needs validation images."""
     name = wish.score or METHODS[method].score
     measured = wish.threshold is not None or has_validation or SCORES[name].default_threshold is not None
@@ -66,7 +66,7 @@ def wished_rule(run: TrainedRun) -> RejectionRule:
     softmax's.
     """
     wish = decision_of(run)
-    name = _score_of(wish, run.config.method, "val" in run.outputs)
+    name = score_of(wish, run.config.method, "val" in run.outputs)
     default = SCORES[name].default_threshold
     wants_rate = wish.threshold is None and wish.unknown_rate is not None
     if wants_rate and default is not None and "val" not in run.outputs:

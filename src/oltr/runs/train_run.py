@@ -13,12 +13,13 @@ from oltr.data.manifest import Manifest
 from oltr.data.pack import open_pack
 from oltr.errors import UserError
 from oltr.nn.network import Network
+from oltr.openset import SCORES
 from oltr.runs.collect import collect_outputs
 from oltr.runs.exemplars import keep_exemplars
 from oltr.runs.outputs import SPLITS
 from oltr.runs.own_data import warn_of_frame
 from oltr.runs.report import Report
-from oltr.runs.rule import check_decision
+from oltr.runs.rule import check_decision, score_of
 from oltr.runs.trained_run import TrainedRun
 from oltr.training.options import TrainOptions, training_device
 from oltr.training.run_folder import RunFolder
@@ -52,7 +53,10 @@ def measure_run(
 ) -> Report | None:
     """What follows training: outputs, exemplars and rejection rule kept, report.json written."""
     folder, device = RunFolder(out), training_device(options)
-    for split in (split for split in SPLITS if split in images and len(images[split])):
+    splits = [split for split in SPLITS if split in images and len(images[split])]
+    if SCORES[score_of(config.decision, config.method, "val" in splits)].needs_fit:
+        splits.append("train")  # here, where all processes share the work
+    for split in splits:
         with console.progress(f"evaluating {split}") as progress:
             outputs = collect_outputs(
                 network.to(device),

@@ -41,4 +41,7 @@ def build_stage2(config: RunConfig, method: Method, first: Network) -> Network:
     """The network of stage 2 on top of that of stage 1, on the CPU like every new network."""
     torch.manual_seed(config.seed + 2**32)
     method.to("cpu")
-    return method.build_stage2(first.cpu())
+    network = method.build_stage2(first.cpu())
+    if isinstance(network.backbone, MultilevelBackbone):
+        network.backbone.mirrors = config.data.test_flip
+    return network

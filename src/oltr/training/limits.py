@@ -37,6 +37,11 @@ def check_limits(config: RunConfig) -> None:
     within("data.stored_size", config.data.stored_size, config.data.image_size, 4096)
     within("data.eval_size", config.data.seen_size, 8, 2048)
     within("adjust_tau", config.adjust_tau, -5, 5)
+    if config.adjust_tau != 1 and config.adjust != "fixed":
+        raise UserError(
+            f"adjust_tau is {config.adjust_tau:g}, but adjust is {config.adjust!r}.",
+            try_this="--set adjust=fixed, which takes that τ",
+        )
     within("distill.share", config.distill.share, 0, 1)
     within("distill.temperature", config.distill.temperature, 1e-3)
     within("data.smallest_crop", config.data.smallest_crop, 0.01, 1)

@@ -282,3 +282,14 @@ class Stage:
         also = [words for words in (views_in_words(stage), str(self.teacher or "")) if words]
         words = "; ".join([f"{size}, {stage.sampler} sampling: {per_class}", *also])
         console.say(f"stage {self.number}: {words}")
+        if self.network.auxiliary is not None and stage.views == 1:
+            console.say(
+                f"  terms of {self.config.method} that compare views are left out: there is one view of each "
+                f"image (--set stage{self.number}.views=2)"
+            )
+        left = stage.ema ** (stage.epochs * len(batches))
+        if left > 0.05:
+            console.warn(
+                f"the average of the weights (stage{self.number}.ema={stage.ema:g}) will still be {left:.0%} "
+                "the start: more epochs, or a smaller ema"
+            )

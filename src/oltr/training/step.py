@@ -77,8 +77,10 @@ class BatchLoss(nn.Module):
         losses += own
         if number > 1:
             parts = [output.rows(slice(at, at + size)) for at in range(0, number * size, size)]
-            losses += self.method.across_views(*about, parts, labels[:size]).values()
-            if isinstance(targets, MixedLabels):
+            mixed = isinstance(targets, MixedLabels)
+            compared = parts[1:] if mixed and number > 2 else parts
+            losses += self.method.across_views(*about, compared, labels[:size]).values()
+            if mixed:
                 output, hard = output.rows(slice(size, None)), hard[size:]
         return torch.stack(losses).sum(), output, hard
 

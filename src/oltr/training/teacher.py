@@ -32,6 +32,7 @@ class Teacher:
 
     def __init__(self, network: Network, config: DistillConfig, order: Sequence[int] | None = None):
         self.network, self.config = network.eval().requires_grad_(False), config
+        self.network.backbone.mirrors = False
         self.order = None if order is None else torch.tensor(order)
 
     def to(self, device: torch.device) -> Teacher:
