@@ -6,10 +6,18 @@ import torch
 from torch import Tensor
 
 AT_A_TIME = 8192  # pairs
+SAFE = 1e-12, 1e12  # lengths whose squares float32 can hold
 
 
 def unit_rows(features: Tensor, dtype: torch.dtype) -> Tensor:
-    """Rows divided by their length in float64, then rounded; a row of zeros stays one."""
+    """Rows divided by their length; a row of zeros stays one.
+
+    In float32 the length is rounded too, by at most (D / 2 + 1) 2⁻²⁴ of it: that is three times as quick.
+    """
+    if features.dtype == dtype == torch.float32:
+        length = torch.linalg.vector_norm(features, dim=1, keepdim=True)
+        if SAFE[0] < length.min() and length.max() < SAFE[1]:
+            return features / length
     doubled = features.double()
     length = torch.linalg.vector_norm(doubled, dim=1, keepdim=True)
     return (doubled / torch.where(length > 0, length, 1.0)).to(dtype)

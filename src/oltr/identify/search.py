@@ -38,9 +38,9 @@ def top_similarities(
     `own` has an identity number for each query and each reference: those of the query's own identity are left
     out, and so are the references marked in `skip`; −1 is nobody's. Where fewer than k are left, −inf.
 
-    Candidates come from float32 products, their cosines are computed again in float64. The rounding of a
-    product of D numbers is at most (D + 4) 2⁻²⁴: a query whose last candidate is nearer than that to the
-    k-th cosine is searched again in float64. So the result is that of float64 throughout.
+    Candidates come from float32 products, their cosines are computed again in float64. The rounding of such
+    a product and of two lengths is at most (2 D + 8) 2⁻²⁴: a query whose last candidate is nearer than that
+    to the k-th cosine is searched again in float64. So the result is that of float64 throughout.
     """
     device = device or queries.device
     if not len(queries) or not len(references):
@@ -68,7 +68,7 @@ def _exact(
     exact[query, place] = cosines(queries, references, query, rows[query, place])
     exact = exact.sort(dim=1, descending=True).values[:, :k]
     # What is no candidate has a float32 product of at most that of the last one; −inf: there was no other.
-    others = rough[:, -1].double() + (queries.shape[1] + 4) * 2.0**-24
+    others = rough[:, -1].double() + (2 * queries.shape[1] + 8) * 2.0**-24
     return exact.numpy(), (exact[:, -1] >= others).numpy() | ~some[:, -1].numpy()
 
 
