@@ -13,12 +13,15 @@ Equality is with every similarity in float64, for a part of the gallery that has
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import time
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 from typing import Any
+
+os.environ.setdefault("GOMP_SPINCOUNT", "10000")  # as the command line does, before torch is loaded
 
 import numpy as np
 import torch
@@ -27,7 +30,7 @@ from search import Peak, faiss
 
 from oltr.console import console
 from oltr.identify.identify import identify
-from oltr.identify.rates import TIE, identified
+from oltr.identify.rates import TIE, identified, mate_pairs
 from oltr.identify.samples import GIVEN, Samples
 
 DIMS, RANKS = 512, (1, 5)
@@ -69,7 +72,10 @@ def with_ties(probes: Samples, gallery: Samples) -> tuple[torch.Tensor, torch.Te
 def differences(probes: Samples, gallery: Samples, device: torch.device) -> dict[str, Any]:
     """In how many probes rank 1 or 5 differ from brute force."""
     asked, there, labels = with_ties(probes, gallery)
-    found = identified(asked.to(device), [there.to(device)], [probes.labels, labels], ranks=RANKS)
+    pairs = mate_pairs(probes.labels, labels)
+    found = identified(
+        asked.to(device), [there.to(device)], [probes.labels, labels], pairs, ranks=RANKS, search="blocks"
+    )
     units = [
         (x := part.double().numpy()) / np.linalg.norm(x, axis=1, keepdims=True) for part in (asked, there)
     ]
@@ -94,10 +100,11 @@ def measure(probes: int, gallery: int, device: torch.device, rounds: int) -> dic
     asked, there = made_up(probes, gallery, device)
 
     def ours() -> dict[str, Any]:
-        return identify(asked, there, ranks=RANKS, device=device).to_dict()
+        given = [Samples(each.name, each.features, each.labels) for each in (asked, there)]  # checks them
+        return identify(*given, ranks=RANKS, search="blocks", device=device).to_dict()
 
     small = Samples("gallery", {GIVEN: there.of(GIVEN)[:8192]}, there.labels[:8192])
-    identify(asked, small, ranks=RANKS, device=device)  # what happens once in a process
+    identify(asked, small, ranks=RANKS, search="blocks", device=device)  # what happens once in a process
     with Peak(device) as peak:
         found = ours()
     index = None

@@ -51,18 +51,35 @@ def test_feature_files_alone(oltr, files):
 def test_the_same_by_faiss(oltr, files):
     pytest.importorskip("faiss")
     command = ["identify", *asked(files, "probes", "gallery", "distractors", "train"), "--json"]
-    assert oltr(*command).out == oltr(*command, "--search", "faiss").out
+    assert oltr(*command, "--search", "blocks").out == oltr(*command, "--search", "faiss").out
+
+
+def test_without_faiss(oltr, files, monkeypatch):
+    import sys
+
+    command = ["identify", *asked(files, "probes", "gallery"), "--json"]
+    expected = oltr(*command, "--search", "blocks").out
+    monkeypatch.setattr("oltr.identify.search.find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    assert oltr(*command).out == expected
+    oltr(*command, "--search", "faiss").refused("faiss is not installed")
 
 
 def test_megafaces_protocol_leaves_the_other_probes_out(oltr, files):
-    """The probes are each other's mates, one at a time beside the distractors."""
+    """The probes are each other's mates, one at a time beside distractors; people have unequal numbers."""
+    kept = np.r_[0:10, 10:13, 20:26, 30:32]
+    all_of = np.load(files["probes"])
+    np.savez(files["probes"], features=all_of["features"][kept], labels=all_of["labels"][kept])
     options = ["--probes", files["probes"], "--gallery", files["probes"], *asked(files, "distractors")]
     each = json.loads(oltr("identify", *options, "--mates", "each", "--json").out)
     loaded = {name: np.load(files[name])["features"].astype(float) for name in ("probes", "distractors")}
     units = {k: v / np.linalg.norm(v, axis=1, keepdims=True) for k, v in loaded.items()}
     far = (units["probes"] @ units["distractors"].T).max(axis=1)
     near = units["probes"] @ units["probes"].T
-    hits = [near[p, q] > far[p] for p in range(40) for q in range(40) if p != q and p // 10 == q // 10]
+    who = all_of["labels"][kept]
+    pairs = [(p, q) for p in range(len(who)) for q in range(len(who)) if p != q and who[p] == who[q]]
+    hits = [near[p, q] > far[p] for p, q in pairs]
+    assert each["counts"]["trials"] == len(pairs) == 90 + 6 + 30 + 2
     assert each["rank1"] == pytest.approx(np.mean(hits)) and each["mates"] == "each"
     nearest = json.loads(oltr("identify", *options, "--json").out)
     assert nearest["rank1"] > each["rank1"]
@@ -112,8 +129,16 @@ def test_people_absent_from_the_gallery(oltr, files, tmp_path):
     )
     expected = {"probes": 20, "probes_without_mate": 20, "people": 4, "people_absent": 2, "strangers": 20}
     assert found["counts"] | expected == found["counts"]
+    alone = faces(tmp_path / "alone.npz", [0], 2, seed=1)
+    oltr("identify", "--probes", files["probes"], "--gallery", alone).refused("nobody is in the gallery")
+    oltr("identify", *asked(files, "probes", "gallery"), "--mates", "each").refused("--distractors")
     nobody = faces(tmp_path / "nobody.npz", [4, 5], 2)
     oltr("identify", "--probes", files["probes"], "--gallery", nobody).refused("No probe has a mate")
+
+
+def test_people_of_the_probes_among_the_distractors(oltr, files):
+    said = oltr("identify", *asked(files, "probes", "gallery"), "--distractors", files["train"])
+    assert said.code == 0 and "1 person of the probes among the distractors too: p0" in said.err
 
 
 def test_bad_input(oltr, files, tmp_path):

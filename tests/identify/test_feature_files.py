@@ -35,6 +35,19 @@ def test_npz(tmp_path):
     assert numbers.of(GIVEN).dtype.is_floating_point
 
 
+def test_npy_is_nobody(tmp_path):
+    np.save(tmp_path / "far.npy", FEATURES)
+    read = read_features(tmp_path / "far.npy")
+    np.testing.assert_array_equal(read.of(GIVEN).numpy(), FEATURES)
+    assert not read.named.any() and is_feature_source(tmp_path / "far.npy")
+    (tmp_path / "cut.npy").write_bytes((tmp_path / "far.npy").read_bytes()[:-4])
+    with pytest.raises(UserError, match="cannot be read"):
+        read_features(tmp_path / "cut.npy")
+    np.save(tmp_path / "one.npy", FEATURES[0, 0])
+    with pytest.raises(UserError, match="a matrix of floats"):
+        read_features(tmp_path / "one.npy")
+
+
 @pytest.mark.parametrize("stride", [12, 16])
 def test_bin_with_a_label_list(tmp_path, stride):
     path = write_bin(tmp_path / "faces.bin", FEATURES, stride)

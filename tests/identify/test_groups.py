@@ -16,7 +16,7 @@ PROBES = Samples(
     np.array(["ann/1.png", "bob/1.png", "ann/2.png", "cy/1.png"], dtype=object),
     pd.DataFrame({"site": ["n", "s", "n", ""]}),
 )
-HITS = np.array([1.0, 0.0, 0.0, np.nan])
+HITS, TRIALS = np.array([1.0, 0.0, 0.0, np.nan]), np.array([1, 1, 1, 0])
 
 
 def table(tmp_path, text):
@@ -33,15 +33,15 @@ def test_by_identity_path_and_number(tmp_path):
     ):
         (sex,) = groupings(PROBES, table(tmp_path, text))
         assert sex.column == "sex" and sex.of.tolist() == ["f", "m", "f", "m"]
-        assert sex.rates(HITS) == {"f": 0.5, "m": 0.0} and sex.sizes(HITS) == {"f": 2, "m": 1}
-        assert gap(sex.rates(HITS)) == {"gap": 0.5, "worst": "m"}
+        assert sex.rates(HITS, TRIALS) == {"f": 0.5, "m": 0.0} and sex.sizes(TRIALS > 0) == {"f": 2, "m": 1}
+        assert gap(sex.rates(HITS, TRIALS)) == {"gap": 0.5, "worst": "m"}
 
 
 def test_several_columns_and_some_of_them(tmp_path):
     path = table(tmp_path, "label,sex,age\nann,f,old\nbob,m,\ndan,m,young\n")
     sex, age = groupings(PROBES, path)
     assert sex.of.tolist() == ["f", "m", "f", ""] and age.of.tolist() == ["old", "", "old", ""]
-    assert age.rates(HITS) == {"old": 0.5, "young": None}  # there is no probe of dan
+    assert age.rates(HITS, TRIALS) == {"old": 0.5, "young": None}  # there is no probe of dan
     assert [each.column for each in groupings(PROBES, path, ["age"])] == ["age"]
     with pytest.raises(UserError, match="did you mean sex"):
         groupings(PROBES, path, ["sexx"])
@@ -49,7 +49,7 @@ def test_several_columns_and_some_of_them(tmp_path):
 
 def test_columns_of_a_manifest():
     (site,) = groupings(PROBES, columns=["site"])
-    assert site.names == ("n", "s") and site.rates(HITS) == {"n": 0.5, "s": 0.0}
+    assert site.names == ("n", "s") and site.rates(HITS, TRIALS) == {"n": 0.5, "s": 0.0}
     with pytest.raises(UserError, match="site"):
         groupings(PROBES, columns=["sit"])
 
@@ -66,6 +66,11 @@ def test_columns_of_a_manifest():
 def test_bad_tables(tmp_path, text, words):
     with pytest.raises(UserError, match=words):
         groupings(PROBES, table(tmp_path, text))
+
+
+def test_a_probe_counts_as_often_as_it_has_mates(tmp_path):
+    (sex,) = groupings(PROBES, table(tmp_path, "label,sex\nann,f\nbob,m\ncy,x\n"))
+    assert sex.rates(HITS, np.array([3, 1, 1, 0])) == {"f": 0.75, "m": 0.0, "x": None}
 
 
 def test_no_group_is_measured():

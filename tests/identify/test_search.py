@@ -7,6 +7,7 @@ import torch
 from oltr.identify import block_search, search
 from oltr.identify.blocks import same_identity
 from oltr.identify.search import top_similarities
+from tests.helpers.gpu import needs_gpu
 
 
 def brute(queries, references, k, own=None, skip=None):
@@ -26,7 +27,8 @@ def brute(queries, references, k, own=None, skip=None):
 def how(request, monkeypatch):
     if request.param == "faiss":
         pytest.importorskip("faiss")
-    monkeypatch.setitem(search.REFERENCES, "cpu", 64)
+    for place in ("cpu", "faiss"):
+        monkeypatch.setitem(search.REFERENCES, place, 64)
     monkeypatch.setitem(block_search.QUERIES, "cpu", 7)
     return request.param
 
@@ -96,3 +98,15 @@ def test_pairs_of_one_identity():
     assert pairs == {(2, 0), (0, 1), (3, 1), (0, 3), (3, 3)}
     assert len(same_identity(np.array([], int), references)[0]) == 0
     assert len(same_identity(queries, np.array([], int))[0]) == 0
+
+
+@needs_gpu
+@pytest.mark.parametrize("on_host", [True, False])
+def test_on_a_gpu_as_brute_force(on_host):
+    queries, references = made(300, 50_000, 128)
+    references[1000:1040] = queries[0]
+    own = np.arange(300) % 50, np.arange(50_000) % 60 - 5
+    device = torch.device("cuda")
+    there = references if on_host else references.to(device)
+    found = top_similarities(queries.to(there.device), there, 5, own=own, device=device)
+    np.testing.assert_allclose(found, brute(queries, references, 5, own), atol=1e-14)

@@ -26,7 +26,7 @@ def identify(
     embedding: Literal["direct", "meta"] | None = None,
     mates: Literal["nearest", "each"] = "nearest",
     ranks: Annotated[tuple[int, ...], tyro.conf.arg(metavar="K [K ...]")] = (1, 5),
-    search: Literal["blocks", "faiss"] = "blocks",
+    search: Literal["auto", "blocks", "faiss"] = "auto",
     markdown: Annotated[bool, tyro.conf.arg(help="print the table as Markdown")] = False,
     as_json: Json = False,
 ) -> None:
@@ -48,7 +48,8 @@ def identify(
         embedding: the direct feature or the meta-embedding; both unless given
         mates: the gallery as it stands, or each mate in turn beside those who are no probes (MegaFace)
         ranks: how many nearest
-        search: by matrix products, or by faiss; the result is the same
+        search: by matrix products in blocks, or by faiss; auto: faiss if installed and there is no GPU; the
+            result is the same
     """
     from oltr.identify.identify import identify as identified
     from oltr.runs.trained_run import TrainedRun

@@ -12,21 +12,23 @@ from oltr.errors import UserError
 from oltr.identify.blocks import Blocks
 
 Progress = Callable[[int, int], None]
-QUERIES = {"cpu": 512, "cuda": 8192}  # rows of one product: on a CPU it should stay in the caches
+QUERIES = {"cpu": 4096, "cuda": 8192}  # rows of one product
 
 
 def by_products(
     units: Tensor, references: Tensor, blocks: Blocks, k: int, progress: Progress | None
 ) -> tuple[Tensor, Tensor]:
     """The k largest products and their rows (−1: none), Q×k on the host."""
-    device = units.device
+    device, size = units.device, min(QUERIES[units.device.type], len(units))
+    space = torch.empty(size * blocks.size, dtype=units.dtype, device=device)  # of the products, used again
     best = torch.full((len(units), k), -torch.inf, dtype=units.dtype, device=device)
     rows = torch.full(best.shape, -1, device=device)
     for number, block in enumerate(blocks):
         part, names = block.of(references, units).T, torch.from_numpy(block.rows).to(device)
-        for start in range(0, len(units), QUERIES[device.type]):
-            some = slice(start, start + QUERIES[device.type])
-            near = units[some] @ part
+        for start in range(0, len(units), size):
+            some = slice(start, start + size)
+            shape = len(units[some]), len(names)
+            near = torch.mm(units[some], part, out=space[: shape[0] * shape[1]].view(shape))
             here = (block.queries >= start) & (block.queries < start + len(near))
             if here.any():
                 left_out = [torch.from_numpy(each[here]).to(device) for each in (block.queries, block.places)]

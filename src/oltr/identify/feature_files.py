@@ -1,4 +1,4 @@
-"""Feature files: `.npz` with features and labels, and MegaFace's `.bin`, one matrix or one file an image."""
+"""Feature files: NumPy's, and MegaFace's `.bin`, one matrix or one file an image."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from oltr.wording import count
 HEADER = np.dtype("<i4")  # rows, columns, bytes a row, type of element
 FLOAT32 = 5  # OpenCV's CV_32F
 FORMS = (
-    ".npz with `features` (N×D) and `labels` (N), .bin with a label a line in the .txt beside it, "
-    "or a folder IDENTITY/IMAGE.bin"
+    ".npz with `features` (N×D) and `labels` (N), .npy for distractors, .bin with a label a line in the .txt "
+    "beside it, or a folder IDENTITY/IMAGE.bin"
 )
 
 
 def is_feature_source(source: str | Path) -> bool:
     """Whether a source holds features rather than images."""
     path = Path(source).expanduser()
-    return path.suffix.lower() in (".npz", ".bin") or (path.is_dir() and _has_bins(path))
+    return path.suffix.lower() in (".npz", ".npy", ".bin") or (path.is_dir() and _has_bins(path))
 
 
 def read_features(source: str | Path) -> Samples:
@@ -35,7 +35,17 @@ def read_features(source: str | Path) -> Samples:
         raise UserError(f"There is no feature file {path}.", f"A feature file is {FORMS}.")
     if path.is_dir():
         return _read_folder(path)
-    return _read_npz(path) if path.suffix.lower() == ".npz" else _read_matrix(path)
+    return {".npz": _read_npz, ".npy": _read_npy}.get(path.suffix.lower(), _read_matrix)(path)
+
+
+def _read_npy(path: Path) -> Samples:
+    """Features of nobody, mapped rather than read."""
+    try:
+        features = np.load(path, mmap_mode="c", allow_pickle=False)
+    except (OSError, ValueError, EOFError) as problem:
+        raise UserError(f"{path} cannot be read as a feature file.", str(problem)) from None
+    labels = np.full(len(features) if features.ndim else 0, -1)
+    return Samples(path.name, {GIVEN: torch.from_numpy(features)}, labels)
 
 
 def _read_npz(path: Path) -> Samples:

@@ -13,6 +13,7 @@ import pandas as pd
 from oltr.data.sources import read_table
 from oltr.data.validate import as_text
 from oltr.errors import UserError
+from oltr.identify.rates import mean_of
 from oltr.identify.samples import Samples
 from oltr.registry import unknown_name
 from oltr.wording import count
@@ -28,19 +29,13 @@ class Grouping:
     of: np.ndarray  # P, text
     names: tuple[str, ...]  # every group there is, also those without probes
 
-    def rates(self, hits: np.ndarray) -> dict[str, float | None]:
-        """The mean of the probes' values in each group; None where no probe has one."""
-        return {name: mean_of(hits[self.of == name]) for name in self.names}
+    def rates(self, hits: np.ndarray, trials: np.ndarray) -> dict[str, float | None]:
+        """The share of the trials that are hits in each group; None where there are none."""
+        return {name: mean_of(hits[self.of == name], trials[self.of == name]) for name in self.names}
 
-    def sizes(self, hits: np.ndarray) -> dict[str, int]:
-        """Probes that are measured in each group."""
-        return {name: int((~np.isnan(hits[self.of == name])).sum()) for name in self.names}
-
-
-def mean_of(values: np.ndarray) -> float | None:
-    """The mean of what is not NaN; None for nothing."""
-    values = values[~np.isnan(values)]
-    return float(values.mean()) if len(values) else None
+    def sizes(self, measured: np.ndarray) -> dict[str, int]:
+        """Of the probes marked in `measured`, those in each group."""
+        return {name: int(measured[self.of == name].sum()) for name in self.names}
 
 
 def gap(rates: Mapping[str, float | None]) -> dict[str, Any]:

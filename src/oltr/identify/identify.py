@@ -13,9 +13,9 @@ from oltr.console import console
 from oltr.errors import UserError
 from oltr.identify.groups import groupings
 from oltr.identify.images import read_samples
-from oltr.identify.left_out import say_left_out, warn_of_trained
+from oltr.identify.left_out import say_left_out, warn_of_shared, warn_of_trained
 from oltr.identify.pseudo_shots import SIMILAR, pseudo_shots
-from oltr.identify.rates import Mates, identified
+from oltr.identify.rates import Mates, identified, mate_pairs
 from oltr.identify.result import Measured, Result
 from oltr.identify.samples import GIVEN, Samples, check_widths, identities, own_rows
 from oltr.identify.search import Search
@@ -39,24 +39,29 @@ def identify(
     embedding: Embedding | None = None,
     mates: Mates = "nearest",
     ranks: Sequence[int] = (1, 5),
-    search: Search = "blocks",
+    search: Search = "auto",
     device: torch.device | None = None,
 ) -> Result:
     """Identify probes in a gallery of their mates, other people and distractors; see docs/identify.md."""
     ranks = _checked(ranks, shot_similarity)
+    if train is not None and shots_from is not None:
+        raise UserError("--train and --shots-from do not go together.", "Both tell the training images.")
     asked = _read(probes, run)
+    grouped = groupings(asked, groups, by)
     there = asked if _one_place(probes, gallery) else _read(gallery, run)
-    far = None if distractors is None else _nobody(_read(distractors, run))
+    far = None if distractors is None else _read(distractors, run)
     trained = None if train is None else _read(train, run, training=True)
-    parts = [there] if far is None else [there, far]
+    parts = [there] if far is None else [there, _nobody(far)]
     embeddings = _embeddings([asked, *parts], embedding)
     for name in embeddings:
         check_widths([asked, *parts], name)
-    grouped = groupings(asked, groups, by)
     people = identities([asked, *parts])
-    if not len(asked) or not any(map(len, parts)):
-        raise UserError("There are no probes." if not len(asked) else "The gallery is empty.")
+    pairs = mate_pairs(people[0], people[1], own_rows(asked, there))
+    say_left_out(asked, np.isin(np.arange(len(asked)), pairs[0]), grouped)
+    _check_others(people[1:], mates)
     warn_of_trained(asked, run, trained)
+    if far is not None:
+        warn_of_shared(asked, far)
     if device is None:
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     shots = _shots(asked, trained, shots_from, shot_similarity, embeddings[0], search, device)
@@ -67,7 +72,7 @@ def identify(
                 asked.of(name),
                 [part.of(name) for part in parts],
                 people,
-                self_rows=own_rows(asked, there),
+                pairs,
                 ranks=ranks,
                 mates=mates,
                 search=search,
@@ -75,7 +80,6 @@ def identify(
                 progress=progress,
             )
         measured[name] = Measured(found, shots, grouped)
-    say_left_out(asked, found.hits[1], grouped)
     return Result(
         measured,
         run=None if run is None else run.name,
@@ -84,7 +88,7 @@ def identify(
         gallery=len(there),
         distractors=sum(int((numbers < 0).sum()) for numbers in people[1:]),
         people=int(people[0].max(initial=-1)) + 1,
-        people_found=len(np.unique(people[0][~np.isnan(found.hits[1])])),
+        people_found=len(np.unique(people[0][pairs[0]])),
     )
 
 
@@ -94,6 +98,17 @@ def _checked(ranks: Sequence[int], similarity: float) -> tuple[int, ...]:
     if not -1 <= similarity <= 1:
         raise UserError(f"--shot-similarity {similarity} is no cosine: it lies between -1 and 1.")
     return tuple(sorted({1, *ranks}))
+
+
+def _check_others(gallery: Sequence[np.ndarray], mates: Mates) -> None:
+    """Refuse a gallery in which a mate has nobody beside it."""
+    there = np.unique(np.concatenate([np.unique(part) for part in gallery]))
+    if -1 not in there and (mates == "each" or len(there) < 2):
+        raise UserError(
+            "Beside the mates nobody is in the gallery.",
+            "With --mates each these are people who are no probes." if mates == "each" else "",
+            "--distractors SOURCE",
+        )
 
 
 def _read(source: str | Samples, run: TrainedRun | None, training: bool = False) -> Samples:
@@ -136,8 +151,6 @@ def _shots(
 ) -> np.ndarray | None:
     """The pseudo-shots of each probe, by the direct feature of the run or by features of another network."""
     if reference is not None:
-        if train is not None:
-            raise UserError("--train and --shots-from do not go together.", "Both tell the training images.")
         pair = [read_samples(each, None) for each in reference]
         if len(pair[0]) != len(probes):
             raise UserError(

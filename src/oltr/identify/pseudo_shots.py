@@ -19,7 +19,7 @@ def pseudo_shots(
     probes: Tensor,
     training: Tensor,
     similar: float = SIMILAR,
-    search: Search = "blocks",
+    search: Search = "auto",
     device: torch.device | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> np.ndarray:

@@ -24,6 +24,7 @@ TIE = 1e-12  # similarities nearer than this are equal, and what is equal stands
 class Identified:
     """Of each of P probes, the share of its mates that are found; NaN for probes without a mate."""
 
+    trials: np.ndarray  # mates that are looked for
     hits: dict[int, np.ndarray]  # by rank k: the mate is among the k nearest
     detected: dict[float, np.ndarray]  # by rate of false alarms: nearest, and above the threshold
     thresholds: dict[float, float]
@@ -31,34 +32,39 @@ class Identified:
     as_if: bool  # whether these are probes with mates, which were left out of the gallery
 
 
+def mate_pairs(
+    probes: np.ndarray, gallery: np.ndarray, own_rows: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """All pairs (probe, row of the gallery) of one identity, less a probe's own image (−1: not there)."""
+    query, row = same_identity(probes, gallery)
+    kept = np.ones(len(query), bool) if own_rows is None else own_rows[query] != row
+    return query[kept], row[kept]
+
+
 def identified(
     probes: Tensor,
     gallery: Sequence[Tensor],
     people: Sequence[np.ndarray],
+    pairs: tuple[np.ndarray, np.ndarray],
     *,
-    self_rows: np.ndarray | None = None,
     ranks: Sequence[int] = (1, 5),
     mates: Mates = "nearest",
-    search: Search = "blocks",
+    search: Search = "auto",
     device: torch.device | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Identified:
-    """Identify P×D probes in the parts N×D of a gallery; the first part holds the mates.
+    """Identify P×D probes in the parts N×D of a gallery; the first part holds the mates, `pairs` tells them.
 
     `people` has an identity number for each probe, then for each row of each part; −1 is nobody of the
-    probes. `self_rows` is the row of the first part that is the probe's own image, −1 for none.
+    probes.
 
     "nearest": the gallery as it stands; the nearest mate has to be among the k nearest, and others of the
     probe's identity do not count. "each": MegaFace's protocol: one mate at a time is in the gallery, beside
-    those who are nobody of the probes; a probe's value is the mean over its mates.
+    those who are nobody of the probes, and each is a trial.
     """
-    who, pairs = people[0], same_identity(people[0], people[1])
-    if self_rows is not None:
-        kept = self_rows[pairs[0]] != pairs[1]
-        pairs = pairs[0][kept], pairs[1][kept]
-    query = torch.from_numpy(pairs[0])
-    mate = cosines(probes, gallery[0], query, torch.from_numpy(pairs[1])).numpy()
-    query_of, number = pairs[0], np.bincount(pairs[0], minlength=len(who))
+    who, query_of = people[0], pairs[0]
+    mate = cosines(probes, gallery[0], *map(torch.from_numpy, pairs)).numpy()
+    number = np.bincount(query_of, minlength=len(who))
     if mates == "nearest":
         best = np.full(len(who), -np.inf)
         np.maximum.at(best, query_of, mate)
@@ -92,12 +98,19 @@ def identified(
     alarms = others[:, 0] if as_if else others[strange, 0]
     thresholds = {rate: threshold_at(alarms, rate) for rate in FALSE_ALARMS}
     return Identified(
+        number,
         {rank: share(before[rank]) for rank in ranks},
         {rate: share(before[1] & (mate > limit)) for rate, limit in thresholds.items()},
         thresholds,
         len(alarms),
         as_if,
     )
+
+
+def mean_of(values: np.ndarray, trials: np.ndarray) -> float | None:
+    """The mean over the trials of some probes; None where there are none."""
+    tried = trials > 0
+    return float(np.average(values[tried], weights=trials[tried])) if tried.any() else None
 
 
 def threshold_at(similarities: np.ndarray, rate: float) -> float:

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from oltr.identify.groups import Grouping, gap, mean_of
+from oltr.identify.groups import Grouping, gap
 from oltr.identify.pseudo_shots import NAMES
-from oltr.identify.rates import Identified
+from oltr.identify.rates import Identified, mean_of
 from oltr.runs.tables import MISSING, Table
 from oltr.wording import count
 
@@ -25,17 +25,19 @@ class Measured:
 
     def to_dict(self) -> dict[str, Any]:
         """Fractions; null where there is nothing to measure."""
-        first = self.found.hits[1]
+        first, trials, shots = self.found.hits[1], self.found.trials, self.shots
         by_shot = None
-        if self.shots is not None:
-            by_shot = {name: mean_of(first[self.shots == name]) for name in NAMES}
-        by_group = {each.column: each.rates(first) for each in self.groups}
+        if shots is not None:
+            by_shot = {name: mean_of(first[shots == name], trials[shots == name]) for name in NAMES}
+        by_group = {each.column: each.rates(first, trials) for each in self.groups}
         return {
-            **{f"rank{rank}": mean_of(hits) for rank, hits in self.found.hits.items()},
+            **{f"rank{rank}": mean_of(hits, trials) for rank, hits in self.found.hits.items()},
             "by_shot": by_shot,
             "by_group": by_group,
             "gaps": {column: gap(rates) for column, rates in by_group.items()},
-            "detection_identification": {f"{r:g}": mean_of(h) for r, h in self.found.detected.items()},
+            "detection_identification": {
+                f"{r:g}": mean_of(h, trials) for r, h in self.found.detected.items()
+            },
             "thresholds": {f"{rate:g}": limit for rate, limit in self.found.thresholds.items()},
         }
 
@@ -74,11 +76,11 @@ class Result:
 
     def counts(self) -> dict[str, Any]:
         """Of what the rates are."""
-        hits, found = self.first.found.hits[1], self.first.found
-        measured = ~np.isnan(hits)
-        shots = self.first.shots
+        found, shots = self.first.found, self.first.shots
+        measured = found.trials > 0
         return {
             "probes": int(measured.sum()),
+            "trials": int(found.trials.sum()),
             "probes_without_mate": int((~measured).sum()),
             "people": self.people,
             "people_absent": self.people - self.people_found,
@@ -87,7 +89,7 @@ class Result:
             "strangers": found.strangers,
             "strangers_are": "probes with their mates left out" if found.as_if else "probes without a mate",
             "by_shot": None if shots is None else {n: int((measured & (shots == n)).sum()) for n in NAMES},
-            "by_group": {each.column: each.sizes(hits) for each in self.first.groups},
+            "by_group": {each.column: each.sizes(measured) for each in self.first.groups},
         }
 
     def table(self) -> Table:
@@ -125,4 +127,6 @@ class Result:
             if found["gap"] is not None:
                 notes.append(f"{column}: gap {100 * found['gap']:.2f}, worst {found['worst']}.")
         strangers = f"{count(counts['strangers'], 'stranger')}: {counts['strangers_are']}"
-        return [*notes, f"False alarms are counted on {strangers}."]
+        few = [rate for rate in self.first.found.thresholds if rate * counts["strangers"] < 1]
+        none = f"; of so few, {' and '.join(f'{100 * rate:g} %' for rate in few)} is none" if few else ""
+        return [*notes, f"False alarms are counted on {strangers}{none}."]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import Literal
 
 import numpy as np
@@ -14,12 +15,11 @@ from oltr.identify.block_search import by_faiss, by_products
 from oltr.identify.blocks import Blocks
 from oltr.identify.cosine import cosines, unit_rows
 
-Search = Literal["blocks", "faiss"]
+Search = Literal["auto", "blocks", "faiss"]
 Progress = Callable[[int, int], None]
 
-REFERENCES = {"cpu": 4096, "cuda": 32768}  # rows of a block
+REFERENCES = {"cpu": 4096, "cuda": 32768, "faiss": 65536}  # rows of a block
 SPARE = 4  # more candidates than asked for: the exact order is made among them
-SEARCHES = {"blocks": by_products, "faiss": by_faiss}
 
 
 def top_similarities(
@@ -29,7 +29,7 @@ def top_similarities(
     *,
     own: tuple[np.ndarray, np.ndarray] | None = None,
     skip: np.ndarray | None = None,
-    search: Search = "blocks",
+    search: Search = "auto",
     device: torch.device | None = None,
     progress: Progress | None = None,
 ) -> np.ndarray:
@@ -37,6 +37,7 @@ def top_similarities(
 
     `own` has an identity number for each query and each reference: those of the query's own identity are left
     out, and so are the references marked in `skip`; −1 is nobody's. Where fewer than k are left, −inf.
+    `search` says by what; "auto" is faiss where it is installed and the device is a CPU.
 
     Candidates come from float32 products, their cosines are computed again in float64. The rounding of such
     a product and of two lengths is at most (2 D + 8) 2⁻²⁴: a query whose last candidate is nearer than that
@@ -45,18 +46,26 @@ def top_similarities(
     device = device or queries.device
     if not len(queries) or not len(references):
         return np.full((len(queries), k), -np.inf)
-    size = 65536 if search == "faiss" else REFERENCES[device.type]
-    blocks = Blocks(len(references), size, own, skip)
+    by = _chosen(search, device)
+    blocks = Blocks(len(references), REFERENCES["faiss" if by is by_faiss else device.type], own, skip)
     with _full_precision():
         units = unit_rows(queries.to(device), torch.float32)
-        rough, rows = SEARCHES[search](units, references, blocks, k + SPARE, progress)
+        rough, rows = by(units, references, blocks, k + SPARE, progress)
         exact, sure = _exact(queries, references, rough, rows, k)
         if len(again := np.flatnonzero(~sure)):
             some = queries[torch.from_numpy(again).to(queries.device)]
             units = unit_rows(some.to(device), torch.float64)
-            rough, rows = by_products(units, references, blocks.among(again), k, progress)
+            blocks = Blocks(len(references), REFERENCES[device.type], own, skip).among(again)
+            rough, rows = by_products(units, references, blocks, k, progress)
             exact[again], _ = _exact(some, references, rough, rows, k)
     return exact
+
+
+def _chosen(search: Search, device: torch.device) -> Callable[..., tuple[Tensor, Tensor]]:
+    """faiss where it was asked for, or is installed and there is no GPU."""
+    if search == "auto":
+        search = "faiss" if device.type == "cpu" and find_spec("faiss") is not None else "blocks"
+    return by_faiss if search == "faiss" else by_products
 
 
 def _exact(
