@@ -106,6 +106,15 @@ def test_pseudo_shots_and_groups(oltr, files, tmp_path):
     assert "| --:" in oltr("identify", *options, "--markdown").out.replace("|--:", "| --:")
 
 
+def test_many_groups_are_told_by_gap_and_worst(oltr, files, tmp_path):
+    groups = tmp_path / "groups.csv"
+    groups.write_text("index,site\n" + "".join(f"{row},s{row % 9}\n" for row in range(40)))
+    command = ["identify", *asked(files, "probes", "gallery", "distractors"), "--groups", groups]
+    said, found = oltr(*command).out, json.loads(oltr(*command, "--json").out)
+    assert len(found["by_group"]["site"]) == 9 and found["gaps"]["site"]["worst"] in said
+    assert "site: gap" in said and "s8" not in said.splitlines()[3]
+
+
 def test_shots_from_another_network(oltr, files, tmp_path):
     rows = np.zeros((40, 2), np.float32)
     rows[:, 0], rows[30:, 1] = 1, 9

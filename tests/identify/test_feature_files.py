@@ -114,8 +114,12 @@ def test_features_that_are_no_numbers(tmp_path, value):
 def test_unequal_widths(tmp_path):
     wide = read_features(write_npz(tmp_path / "wide.npz"))
     narrow = read_features(write_npz(tmp_path / "narrow.npz", FEATURES[:, :2]))
-    with pytest.raises(UserError, match=r"wide\.npz has 3 numbers, narrow\.npz has 2"):
+    with pytest.raises(UserError, match=r"wide\.npz has 3 numbers, .*narrow\.npz has 2"):
         check_widths([wide, narrow], GIVEN)
+    (tmp_path / "other").mkdir()
+    named_alike = read_features(write_npz(tmp_path / "other" / "wide.npz", FEATURES[:, :2]))
+    with pytest.raises(UserError, match="unequal width"):
+        check_widths([named_alike, wide], GIVEN)
 
 
 def test_identities_of_mixed_labels(tmp_path):

@@ -45,7 +45,7 @@ def _read_npy(path: Path) -> Samples:
     except (OSError, ValueError, EOFError) as problem:
         raise UserError(f"{path} cannot be read as a feature file.", str(problem)) from None
     labels = np.full(len(features) if features.ndim else 0, -1)
-    return Samples(path.name, {GIVEN: torch.from_numpy(features)}, labels)
+    return Samples(str(path), {GIVEN: torch.from_numpy(features)}, labels)
 
 
 def _read_npz(path: Path) -> Samples:
@@ -69,7 +69,7 @@ def _read_npz(path: Path) -> Samples:
         labels = np.char.decode(labels, "utf-8")
     if features.dtype == np.float16:
         features = features.astype(np.float32)
-    return Samples(path.name, {GIVEN: torch.from_numpy(features)}, labels, paths)
+    return Samples(str(path), {GIVEN: torch.from_numpy(features)}, labels, paths)
 
 
 def read_bin(path: Path) -> np.ndarray:
@@ -106,7 +106,7 @@ def _read_matrix(path: Path) -> Samples:
         raise UserError(
             f"{listed} has {count(len(labels), 'line')}, {path} has {count(len(features), 'feature')}."
         )
-    return Samples(path.name, {GIVEN: torch.from_numpy(features)}, np.array(labels, dtype=object))
+    return Samples(str(path), {GIVEN: torch.from_numpy(features)}, np.array(labels, dtype=object))
 
 
 def _read_folder(folder: Path) -> Samples:

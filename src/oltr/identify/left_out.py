@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import pandas as pd
 
 from oltr.console import console
 from oltr.errors import UserError
@@ -57,7 +58,7 @@ def say_left_out(probes: Samples, mated: np.ndarray, groups: Sequence[Grouping])
 
 
 def _names(samples: Samples) -> set[str]:
-    return set(map(str, np.unique(samples.labels[samples.named]).tolist()))
+    return set(map(str, pd.unique(pd.Series(samples.labels[samples.named]))))
 
 
 def _people(number: int) -> str:

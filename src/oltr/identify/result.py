@@ -14,6 +14,8 @@ from oltr.identify.rates import Identified, mean_of
 from oltr.runs.tables import MISSING, Table
 from oltr.wording import count
 
+SHOWN = 6  # groups of one column that have room in a table; of more, the gap and the worst are told
+
 
 @dataclass(frozen=True, eq=False)
 class Measured:
@@ -101,7 +103,8 @@ class Result:
         groups += [
             ("rank 1 by pseudo-shots" if shots else "rank 1", [*(NAMES if shots else ()), "full test"])
         ]
-        groups += [(column, [*rates]) for column, rates in first["by_group"].items() if rates]
+        columns = {name: rates for name, rates in first["by_group"].items() if 0 < len(rates) <= SHOWN}
+        groups += [(name, [*rates]) for name, rates in columns.items()]
         groups += [("", [f"rank {key[4:]}" for key in ranks])] if ranks else []
         rates = [f"{100 * float(rate):g} %" for rate in first["detection_identification"]]
         groups += [("open set: false alarms", rates)]
@@ -109,7 +112,7 @@ class Result:
         for name, values in each.items():
             numbers = [values["by_shot"][shot] for shot in NAMES] if shots else []
             numbers += [values["rank1"]]
-            numbers += [rate for group in values["by_group"].values() for rate in group.values()]
+            numbers += [rate for column in columns for rate in values["by_group"][column].values()]
             numbers += [*(values[key] for key in ranks), *values["detection_identification"].values()]
             rows.append([name, *(MISSING if n is None else f"{100 * n:.2f}" for n in numbers)])
         return Table("Identification rate, percent", groups, rows, self._notes(first))
@@ -128,5 +131,5 @@ class Result:
                 notes.append(f"{column}: gap {100 * found['gap']:.2f}, worst {found['worst']}.")
         strangers = f"{count(counts['strangers'], 'stranger')}: {counts['strangers_are']}"
         few = [rate for rate in self.first.found.thresholds if rate * counts["strangers"] < 1]
-        none = f"; of so few, {' and '.join(f'{100 * rate:g} %' for rate in few)} is none" if few else ""
+        none = f"; with so few, {' and '.join(f'{100 * rate:g} %' for rate in few)} means none" if few else ""
         return [*notes, f"False alarms are counted on {strangers}{none}."]

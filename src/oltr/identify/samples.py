@@ -94,11 +94,9 @@ def check_features(features: Any, name: str) -> None:
 
 def check_widths(parts: Sequence[Samples], embedding: str) -> None:
     """Refuse features of unequal width, which no similarity can be measured between."""
-    widths = {part.name: part.of(embedding).shape[1] for part in parts}
-    if len(set(widths.values())) > 1:
+    widths = [part.of(embedding).shape[1] for part in parts]
+    if len(set(widths)) > 1:
+        each = (f"{part.name} has {width} numbers" for part, width in zip(parts, widths, strict=True))
         raise UserError(
-            "The features are of unequal width: "
-            + ", ".join(f"{name} has {width} numbers" for name, width in widths.items())
-            + ".",
-            "They must come from the same network.",
+            f"The features are of unequal width: {', '.join(each)}.", "They must come from the same network."
         )
