@@ -34,6 +34,7 @@ VERBS = {
     "rename-class": ("classes", "rename_class", "give a class of a run another name"),
     "history": ("classes", "history", "what was done to a run's classes since training"),
     "undo": ("classes", "undo", "take back the last change of a run's classes"),
+    "identify": ("identify", "identify", "probes against a gallery: rank-k, open-set, by shot and by group"),
     "loop": ("loop", "loop", "weeks of images with new classes: accuracy against labels spent"),
     "serve": ("serve", "serve", "a page to name unknown images, and an API, on a port of this machine"),
     "export": ("export", "export", "one ONNX file: pixels in, answers out, equal to the run's; a model card"),

@@ -1,0 +1,104 @@
+"""Groups of probes (sex, age, site), from a table or from the columns of a manifest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from oltr.data.sources import read_table
+from oltr.data.validate import as_text
+from oltr.errors import UserError
+from oltr.identify.rates import mean_of
+from oltr.identify.samples import Samples
+from oltr.registry import unknown_name
+from oltr.wording import count
+
+KEYS = ("path", "index", "label")  # what a row of the table is about
+
+
+@dataclass(frozen=True, eq=False)
+class Grouping:
+    """The group of each of P probes in one column; "" for none."""
+
+    column: str
+    of: np.ndarray  # P, text
+    names: tuple[str, ...]  # every group there is, also those without probes
+
+    def rates(self, hits: np.ndarray, trials: np.ndarray) -> dict[str, float | None]:
+        """The share of the trials that are hits in each group; None where there are none."""
+        return {name: mean_of(hits[self.of == name], trials[self.of == name]) for name in self.names}
+
+    def sizes(self, measured: np.ndarray) -> dict[str, int]:
+        """Of the probes marked in `measured`, those in each group."""
+        return {name: int(measured[self.of == name].sum()) for name in self.names}
+
+
+def gap(rates: Mapping[str, float | None]) -> dict[str, Any]:
+    """The largest difference between groups, and the worst of them."""
+    measured = {name: rate for name, rate in rates.items() if rate is not None}
+    if not measured:
+        return {"gap": None, "worst": None}
+    worst = min(measured, key=lambda name: measured[name])
+    return {"gap": max(measured.values()) - measured[worst], "worst": worst}
+
+
+def groupings(probes: Samples, table: Path | None = None, columns: Sequence[str] = ()) -> list[Grouping]:
+    """The groups of the probes by columns of a table (all unless named), or of their manifest."""
+    if table is None:
+        return [_of_manifest(probes, column) for column in columns]
+    if not table.is_file():
+        raise UserError(f"There is no table of groups {table}.")
+    rows = read_table(table).rename(columns=lambda name: str(name).strip())
+    keys = [key for key in KEYS if key in rows]
+    if len(keys) != 1:
+        raise UserError(
+            f"{table} has {'no column' if not keys else 'more than one column'} of {', '.join(KEYS)}.",
+            "One column says what a row is about: an image's path, a probe's number (from 0) or an identity.",
+            "a table `label,sex`",
+        )
+    rows = rows.apply(as_text).set_index(keys[0])
+    if repeated := int(rows.index.duplicated().sum()):
+        raise UserError(f"{table} has {count(repeated, 'row')} for a {keys[0]} that it had before.")
+    place = rows.index.get_indexer(pd.Index(_keys(probes, keys[0], table)))
+    if (place < 0).all():
+        raise UserError(
+            f"{table} has no row for any probe of {probes.name}.",
+            f"Its first {keys[0]} is {rows.index[0]!r}." if len(rows) else "It has no rows.",
+        )
+    for column in columns:
+        if column not in rows:
+            raise unknown_name("column of groups", column, list(rows.columns))
+    return [
+        Grouping(column, np.where(place < 0, "", rows[column].to_numpy()[place]), _names(rows[column]))
+        for column in columns or rows.columns
+    ]
+
+
+def _of_manifest(probes: Samples, column: str) -> Grouping:
+    there = [] if probes.table is None else list(probes.table.columns)
+    if probes.table is None or column not in there:
+        raise unknown_name(f"further column of {probes.name}", column, there)
+    values = as_text(probes.table[column])
+    return Grouping(column, values.to_numpy(dtype=object), _names(values))
+
+
+def _names(values: pd.Series) -> tuple[str, ...]:
+    return tuple(sorted(set(values) - {""}))
+
+
+def _keys(probes: Samples, key: str, table: Path) -> list[str]:
+    """What a probe is called in such a table."""
+    if key == "index":
+        return [str(number) for number in range(len(probes))]
+    if key == "label":
+        return [str(label) for label in probes.labels]
+    if probes.paths is None:
+        raise UserError(
+            f"{table} goes by path, and {probes.name} has no paths.", try_this="a column `index` or `label`"
+        )
+    return [str(path) for path in probes.paths]

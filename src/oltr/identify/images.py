@@ -1,0 +1,83 @@
+"""Features of images by a run: the direct feature, and the meta-embedding where it has one."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from oltr.console import console
+from oltr.data.manifest import Manifest
+from oltr.data.sources import read_source
+from oltr.data.split import Flat
+from oltr.data.validate import COLUMNS, UNNAMED
+from oltr.errors import UserError
+from oltr.identify.feature_files import FORMS, is_feature_source, read_features
+from oltr.identify.samples import Samples
+from oltr.nn.heads import Output
+from oltr.runs.own_data import open_for
+from oltr.runs.trained_run import TrainedRun
+from oltr.training.inference import forward_batches, on_host
+
+
+def read_samples(source: str, run: TrainedRun | None, training: bool = False) -> Samples:
+    """Features from a file, or of a source's images by a run.
+
+    Of a source with splits its test and open images are taken, or its training images; of one without, all.
+    """
+    if is_feature_source(source):
+        return read_features(source)
+    if run is None:
+        raise UserError(
+            f"{source} holds no features, and no run was named to compute them.",
+            f"A feature file is {FORMS}.",
+            "oltr identify RUN ..., for images",
+        )
+    flat: Flat = "train" if training else "test"
+    manifest = read_source(source, flat=flat)
+    splits = [each for each in (("train",) if training else ("test", "open")) if manifest.sizes()[each]]
+    if not splits:
+        raise UserError(f"{source} has no {'training' if training else 'test or open'} images.")
+    features: dict[str, list[Tensor]] = {}
+    for split in splits:
+        for name, part in _embedded(run, manifest, split, f"features of {source}").items():
+            features.setdefault(name, []).append(part)
+    rows = np.concatenate([manifest.positions(split) for split in splits])
+    table = manifest.table.iloc[rows].reset_index(drop=True)
+    unnamed = (table["split"] == "open") & (table["label"] == UNNAMED)
+    return Samples(
+        str(source),
+        {name: torch.cat(parts) for name, parts in features.items()},
+        table["label"].mask(unnamed, "").to_numpy(dtype=object),
+        table["path"].to_numpy(dtype=object),
+        table.drop(columns=list(COLUMNS)),
+        str(manifest.root),
+    )
+
+
+def _embedded(run: TrainedRun, manifest: Manifest, split: str, what: str) -> dict[str, Tensor]:
+    """The features of a split, in order; logits are not kept, which a million images have too many of."""
+    images = open_for(run, manifest, [split])[split]
+    found: dict[str, Tensor] = {}
+    done = 0
+    with console.progress(what) as progress:
+        outputs = forward_batches(
+            run.network,
+            images,
+            run.config.data,
+            run.device,
+            precision=run.config.precision,
+            workers=run.workers,
+            progress=progress,
+        )
+        for batch in on_host(map(_kept, outputs), run.device):
+            end = done + len(batch["direct"])
+            for name, part in batch.items():
+                found.setdefault(name, torch.empty(len(images), part.shape[1]))[done:end] = part
+            done = end
+    return found
+
+
+def _kept(output: Output) -> dict[str, Tensor]:
+    found = {"direct": output.direct_feature, "meta": output.meta_embedding}
+    return {name: part for name, part in found.items() if part is not None}

@@ -1,0 +1,65 @@
+"""What is said of probes that the rates leave out, or that should not be among them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from oltr.console import console
+from oltr.errors import UserError
+from oltr.identify.groups import Grouping
+from oltr.identify.samples import Samples
+from oltr.runs.trained_run import TrainedRun
+from oltr.wording import count, first_few
+
+
+def warn_of_trained(probes: Samples, run: TrainedRun | None, train: Samples | None) -> None:
+    """Say how many people of the probes were trained on, by their names."""
+    if train is not None:
+        known = _names(train)
+    else:
+        known = set() if run is None else {n for n, c in zip(run.class_names, run.counts, strict=True) if c}
+    if both := sorted(_names(probes) & known):
+        console.warn(f"{_people(len(both))} of the probes in the training images too: {first_few(both)}")
+
+
+def warn_of_shared(probes: Samples, distractors: Samples) -> None:
+    """Say how many people of the probes are called so among the distractors, where they count as others."""
+    both = sorted(_names(probes) & _names(distractors))
+    if both:
+        console.warn(f"{_people(len(both))} of the probes among the distractors too: {first_few(both)}")
+
+
+def say_left_out(probes: Samples, mated: np.ndarray, groups: Sequence[Grouping]) -> None:
+    """Say which probes have no mate and which groups no probe; refuse where none has one."""
+    absent = sorted(set(probes.labels[~mated & probes.named].astype(str)))
+    if not mated.any():
+        raise UserError(
+            "No probe has a mate in the gallery.",
+            f"A mate is another image with the probe's label; the probes are {first_few(absent)}.",
+            "--gallery with images of the same people, and --distractors for those of others",
+        )
+    if not mated.all():
+        parts = [f"{_people(len(absent))} absent from the gallery: {first_few(absent)}"] if absent else []
+        parts += (
+            [f"{count(unnamed, 'probe')} without a name"] if (unnamed := int((~probes.named).sum())) else []
+        )
+        console.say(
+            f"{count(int((~mated).sum()), 'probe')} of {len(mated):,} have no mate and no part in the ranks "
+            f"({'; '.join(parts)}); on them false alarms are counted"
+        )
+    for each in groups:
+        if empty := [name for name, number in each.sizes(mated).items() if not number]:
+            console.warn(f"{each.column}: no probe with a mate is in {first_few(empty)}")
+        if missing := int(((each.of == "") & mated).sum()):
+            console.say(f"{each.column}: {count(missing, 'probe')} in no group")
+
+
+def _names(samples: Samples) -> set[str]:
+    return set(map(str, pd.unique(pd.Series(samples.labels[samples.named]))))
+
+
+def _people(number: int) -> str:
+    return "1 person" if number == 1 else f"{number:,} people"

@@ -1,0 +1,102 @@
+"""`Samples`: features of images with the identity of each, from a file or from a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from oltr.errors import UserError
+from oltr.wording import count, first_few
+
+GIVEN = "given"  # the name of features that come from a file
+NOBODY = ("", "-1")  # labels that name no identity
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """N images: features N×D by the name of their embedding, an identity each, and where they come from."""
+
+    name: str  # for messages
+    features: Mapping[str, Tensor]
+    labels: np.ndarray  # N, text or integers; "", −1 and "-1" are nobody
+    paths: np.ndarray | None = None  # N, text
+    table: pd.DataFrame | None = None  # N rows, further columns of a manifest
+    root: str | None = None  # where paths of image files start
+
+    def __post_init__(self) -> None:
+        for embedding, features in self.features.items():
+            check_features(features, f"{self.name} ({embedding})" if embedding != GIVEN else self.name)
+            if len(features) != len(self.labels):
+                raise UserError(
+                    f"{self.name} has {count(len(features), 'feature')} but "
+                    f"{count(len(self.labels), 'label')}."
+                )
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def of(self, embedding: str) -> Tensor:
+        """The features of an embedding; those of a file serve for every one."""
+        return self.features[GIVEN if GIVEN in self.features else embedding]
+
+    @property
+    def named(self) -> np.ndarray:
+        """Which of them are somebody (N,)."""
+        if self.labels.dtype.kind in "iu":
+            return self.labels != -1
+        return ~np.isin(self.labels.astype(str), NOBODY)
+
+
+def own_rows(probes: Samples, gallery: Samples) -> np.ndarray | None:
+    """The gallery's row that is the probe's own image (P,), −1 for none; None: files are not known."""
+    if probes is gallery:
+        return np.arange(len(probes))
+    if probes.paths is None or gallery.paths is None or None in (probes.root, gallery.root):
+        return None
+    if probes.root != gallery.root:
+        return None
+    return pd.Index(gallery.paths).get_indexer(pd.Index(probes.paths))
+
+
+def identities(parts: Sequence[Samples]) -> list[np.ndarray]:
+    """An identity number for each sample of each part, −1 for those that are nobody of the first part."""
+    alike = all(part.labels.dtype.kind in "iu" for part in parts)
+    labels = [part.labels if alike else part.labels.astype(str).astype(object) for part in parts]
+    people = pd.Index(pd.unique(pd.Series(labels[0][parts[0].named])))
+    return [
+        np.where(part.named, people.get_indexer(pd.Index(names)), -1)
+        for part, names in zip(parts, labels, strict=True)
+    ]
+
+
+def check_features(features: Any, name: str) -> None:
+    """Refuse features that are no finite matrix."""
+    if features.ndim != 2 or not features.shape[1] or not features.is_floating_point():
+        raise UserError(
+            f"The features of {name} are {'×'.join(map(str, features.shape))} of {features.dtype}.",
+            "Features are a matrix of floats, a row for each image.",
+        )
+    # aminmax hands NaN on and needs no memory of its own
+    if len(features) and not all(torch.isfinite(bound) for bound in torch.aminmax(features)):
+        bad = (~torch.isfinite(features).all(dim=1)).nonzero()[:, 0].tolist()
+        raise UserError(
+            f"The features of {name} have NaN or infinite values in {count(len(bad), 'row')}: "
+            f"row {first_few(bad)} (from 0).",
+            try_this="compute them again, or leave these images out",
+        )
+
+
+def check_widths(parts: Sequence[Samples], embedding: str) -> None:
+    """Refuse features of unequal width, which no similarity can be measured between."""
+    widths = [part.of(embedding).shape[1] for part in parts]
+    if len(set(widths)) > 1:
+        each = (f"{part.name} has {width} numbers" for part, width in zip(parts, widths, strict=True))
+        raise UserError(
+            f"The features are of unequal width: {', '.join(each)}.", "They must come from the same network."
+        )
