@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
+from safetensors.torch import load_file
 
 from oltr.data.manifest import Manifest
 from oltr.data.pack import open_pack, write_pack_from
@@ -30,6 +31,7 @@ def train(pack, out, devices: int, method: str, changes: tuple[str, ...] = ()) -
     [
         ("oltr", ()),
         ("oltr-paper", ()),
+        ("oltr2", ()),  # whose score is fitted to the training images
         pytest.param("oltr", MIXED, marks=pytest.mark.soak),
         pytest.param("oltr", MOSAICS, marks=pytest.mark.soak),
     ],
@@ -39,6 +41,8 @@ def test_weights_memory_and_outputs_match(pack, tmp_path, method, changes):
     train(pack, tmp_path / "two", 2, method, changes)
     steps = 2 * (len(open_pack(pack).manifest.rows("train")) // 10)
     assert steps >= 10  # in each stage
+    has_memory = "head.meta.memory.centroids" in load_file(RunFolder(tmp_path / "one").model)
+    assert has_memory == (method != "oltr2")
     assert_learned_the_same(tmp_path / "one", tmp_path / "two")
 
 
