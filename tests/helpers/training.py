@@ -67,7 +67,7 @@ def shared_words(pack: Path, out: Path, *flags: str, method: str = "oltr") -> li
 
 
 def assert_learned_the_same(one: Path, other: Path) -> None:
-    """Weights, a memory among them, of two runs after each stage, their losses, and what they say of every image."""
+    """Weights of two runs after each stage, their losses, and what they say of every image."""
     a, b = RunFolder(one), RunFolder(other)
     losses = [pd.read_csv(folder.metrics)["loss"].to_numpy() for folder in (a, b)]
     np.testing.assert_allclose(*losses, rtol=1e-3)

@@ -29,7 +29,7 @@ from oltr.runs.explain.explain import explain
 from oltr.runs.train_run import train_run
 from oltr.runs.trained_run import TrainedRun
 from oltr.training.adjust import log_frequencies
-from oltr.training.build import build_backbone
+from oltr.training.build import build_backbone, build_method, build_network
 from oltr.training.configure import configure
 from oltr.training.eval_size import check_eval_size
 from oltr.training.feature_cache import cache_name
@@ -200,6 +200,14 @@ def test_a_frozen_backbone_keeps_features_of_that_size_and_of_both_sides(tmp_pat
         sides = [backbone.describe(each) for each in (views, views.flip(3))]
         expected = backbone.normalise((sides[0] + sides[1]) / 2)
     torch.testing.assert_close(kept.features, expected, rtol=1e-3, atol=1e-3)
+
+
+def test_a_head_fitted_after_the_backbone_learned_is_fitted_to_both_sides_too():
+    config = tiny_config("logit-adjusted")
+    config = dataclasses.replace(config, data=dataclasses.replace(config.data, test_flip=True))
+    backbone = build_network(config, build_method(config, torch.tensor([5, 3])), 2).backbone
+    image = torch.randn(1, 3, 32, 32)
+    torch.testing.assert_close(backbone.eval().describe(image), backbone.describe(image.flip(3)))
 
 
 def test_features_are_kept_by_size_and_mirror_image_and_old_ones_still_found():
