@@ -87,7 +87,7 @@ def test_every_setting_has_a_default_and_can_be_written_down(name):
 def test_every_method_goes_through_both_stages(name):
     first, second, losses = both_stages(make(name))
     assert "cross_entropy" in losses
-    assert ("centroids" in losses) == name.startswith("oltr")
+    assert ("centroids" in losses) == (name in ("oltr", "oltr-paper"))
     assert second.backbone.net is first.backbone.net
 
 
@@ -339,5 +339,5 @@ def test_a_method_moves_with_its_losses_and_learns_nothing_itself(name):
     method = make(name).to("meta")
     assert all(buffer.is_meta for buffer in method.buffers()) and not list(method.parameters())
     assert not method.train_counts.is_meta
-    counted = {"balanced-softmax", "cost-sensitive", "experts", "ldam-drw", "logit-adjusted"}
+    counted = {"balanced-softmax", "cost-sensitive", "experts", "ldam-drw", "logit-adjusted", "oltr2"}
     assert bool(list(method.buffers())) == (name in counted)

@@ -65,14 +65,26 @@ function arrived() {
   $("drop").classList.toggle("small", (state?.images.total ?? 0) > 0);
 }
 
+/** A list of its own for each filter: what an earlier one still brings is not shown as this one's. */
+function list() {
+  const made = new Pages(load, () => { if (made === pages) arrived(); });
+  return made;
+}
+
+async function refresh() {
+  const asked = pages;
+  await asked.refresh();
+  if (asked === pages) arrived();
+}
+
 function filtered(now) {
   filter = now;
   $("filter-status").value = now.status;
   if ($("filter-class").value !== now.class) $("filter-class").value = now.class;
   $("filter-class-kind").textContent = now.status === "named" ? "name" : "answer";
   picking.clear(); // what is no longer seen is not named by mistake
-  pages = new Pages(load, arrived);
-  pages.refresh().then(arrived);
+  pages = list();
+  refresh();
 }
 
 export const imagesTab = {
@@ -81,7 +93,7 @@ export const imagesTab = {
       layout, build, fill, key: ({ id }) => id, roving: true,
       moved: (from, to, event) => { if (picking.on && event.shiftKey) picking.range(to); },
     });
-    pages = new Pages(load, arrived);
+    pages = list();
     picking = new Picking(() => pages, load, () => grid.show(pages));
     // A button would take Enter for a click, and that selects.
     grid.box.addEventListener("keydown", (event) => {
@@ -104,7 +116,7 @@ export const imagesTab = {
     else picking.draw();
   },
   hide: () => document.body.classList.remove("with-selection"),
-  refresh: () => pages.refresh().then(arrived),
+  refresh,
   keys: {
     "/": () => $("filter-class").focus(),
     j: () => grid.focus(grid.box.contains(document.activeElement) ? grid.current + 1 : 0),
