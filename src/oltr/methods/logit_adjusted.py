@@ -9,14 +9,13 @@ from typing import Any
 from torch import Tensor
 
 from oltr.config import within
-from oltr.losses.balanced_softmax import BalancedSoftmaxLoss
-from oltr.losses.mixed_labels import MixedLabels
-from oltr.methods.base import METHODS, Method, MethodInfo
+from oltr.methods.balanced_softmax import BalancedSoftmax
+from oltr.methods.base import METHODS, MethodInfo
 from oltr.nn.direct_feature import DirectFeature
 from oltr.nn.fit_linear import fit_linear
 from oltr.nn.heads import LinearHead
 from oltr.nn.multilevel import MultilevelBackbone
-from oltr.nn.network import Network, Output
+from oltr.nn.network import Network
 
 NEVER = -1e4  # the logit of a class without training images
 
@@ -36,7 +35,7 @@ class Settings:
 
 
 @METHODS.register("logit-adjusted")
-class LogitAdjusted(Method):
+class LogitAdjusted(BalancedSoftmax):
     """Log class frequencies added to the logits in the loss; on frozen features the head's exact minimum.
 
     Stage 1 learns by steps. Stage 2, or stage 1 on a frozen backbone, fits a linear head to the features of
@@ -55,9 +54,9 @@ class LogitAdjusted(Method):
     score = "max-logit"
 
     def __init__(self, settings: Mapping[str, Any], train_counts: Tensor, image_size: int):
-        super().__init__(settings, train_counts, image_size)
         # The loss has no place for a class without images: one that is never seen.
-        self.balanced_softmax = BalancedSoftmaxLoss(train_counts.clamp(min=1))
+        super().__init__(settings, train_counts.clamp(min=1), image_size)
+        self.train_counts = train_counts
 
     @property
     def first_stage(self) -> str:  # type: ignore[override]
@@ -70,18 +69,6 @@ class LogitAdjusted(Method):
         return Network(
             backbone, DirectFeature(backbone.channels), LinearHead(backbone.channels, self.num_classes)
         )
-
-    def loss(self, stage: int, network: Network, output: Output, labels: Tensor) -> dict[str, Tensor]:
-        return {"cross_entropy": self.balanced_softmax(output.logits.float(), labels)}
-
-    def mixed_loss(
-        self, stage: int, network: Network, output: Output, labels: MixedLabels
-    ) -> dict[str, Tensor]:
-        logits = output.logits.float()
-        return {"cross_entropy": labels.mean(lambda hard: self.balanced_softmax(logits, hard, "none"))}
-
-    def open_loss(self, stage: int, network: Network, output: Output) -> Tensor:
-        return self.balanced_softmax.of_no_class(output.logits.float())
 
     def fit(self, network: Network, features: Tensor, labels: Tensor) -> float | None:
         if not isinstance(network.backbone, MultilevelBackbone):
