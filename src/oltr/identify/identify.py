@@ -11,16 +11,15 @@ import torch
 
 from oltr.console import console
 from oltr.errors import UserError
-from oltr.identify.groups import groupings
-from oltr.identify.images import read_samples
-from oltr.identify.left_out import say_left_out, warn_of_shared, warn_of_trained
+from oltr.identify.images import embedded
+from oltr.identify.left_out import warn_of_trained
 from oltr.identify.pseudo_shots import SIMILAR, pseudo_shots
-from oltr.identify.rates import Mates, identified, mate_pairs
+from oltr.identify.question import Question, ask
+from oltr.identify.rates import Mates, identified
 from oltr.identify.result import Measured, Result
-from oltr.identify.samples import GIVEN, Samples, check_widths, identities, own_rows
+from oltr.identify.samples import GIVEN, Samples, check_widths
 from oltr.identify.search import Search
 from oltr.runs.trained_run import TrainedRun
-from oltr.wording import count
 
 Embedding = Literal["direct", "meta"]
 
@@ -43,87 +42,77 @@ def identify(
     device: torch.device | None = None,
 ) -> Result:
     """Identify probes in a gallery of their mates, other people and distractors; see docs/identify.md."""
-    ranks = _checked(ranks, shot_similarity)
-    if train is not None and shots_from is not None:
-        raise UserError("--train and --shots-from do not go together.", "Both tell the training images.")
-    asked = _read(probes, run)
-    grouped = groupings(asked, groups, by)
-    there = asked if _one_place(probes, gallery) else _read(gallery, run)
-    far = None if distractors is None else _read(distractors, run)
-    trained = None if train is None else _read(train, run, training=True)
-    parts = [there] if far is None else [there, _nobody(far)]
+    question = ask(
+        probes,
+        gallery,
+        by_run=run is not None,
+        distractors=distractors,
+        train=train,
+        shots_from=shots_from,
+        shot_similarity=shot_similarity,
+        groups=groups,
+        by=by,
+        mates=mates,
+        ranks=ranks,
+    )
+    if run is not None and train is None:
+        known = zip(run.class_names, run.counts, strict=True)
+        warn_of_trained(question.probes, {name for name, images in known if images})
+    return answer(question, run, embedding=embedding, search=search, device=device)
+
+
+def answer(
+    question: Question,
+    run: TrainedRun | None = None,
+    *,
+    embedding: Embedding | None = None,
+    search: Search = "auto",
+    device: torch.device | None = None,
+) -> Result:
+    """The rates of a run, or of features from files; a source that is asked for twice is computed once."""
+    done: dict[int, Samples] = {}
+
+    def filled(samples: Samples) -> Samples:
+        if id(samples) not in done:
+            done[id(samples)] = embedded(samples, run)
+        return done[id(samples)]
+
+    asked, parts = filled(question.probes), [filled(part) for part in question.gallery]
     embeddings = _embeddings([asked, *parts], embedding)
     for name in embeddings:
         check_widths([asked, *parts], name)
-    people = identities([asked, *parts])
-    pairs = mate_pairs(people[0], people[1], own_rows(asked, there))
-    say_left_out(asked, np.isin(np.arange(len(asked)), pairs[0]), grouped)
-    _check_others(people[1:], mates)
-    warn_of_trained(asked, run, trained)
-    if far is not None:
-        warn_of_shared(asked, far)
     if device is None:
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    shots = _shots(asked, trained, shots_from, shot_similarity, embeddings[0], search, device)
+    shots = None
+    if question.shots is not None:
+        pair = [filled(each) for each in question.shots]
+        shots = _shots(pair, question.shot_similarity, search, device)
     measured = {}
     for name in embeddings:
         with console.progress(f"searching ({name})", "blocks") as progress:
             found = identified(
                 asked.of(name),
                 [part.of(name) for part in parts],
-                people,
-                pairs,
-                ranks=ranks,
-                mates=mates,
+                question.people,
+                question.pairs,
+                ranks=question.ranks,
+                mates=question.mates,
                 search=search,
                 device=device,
                 progress=progress,
             )
-        measured[name] = Measured(found, shots, grouped)
+        measured[name] = Measured(found, shots, question.groups)
+    people = question.people
     return Result(
         measured,
         run=None if run is None else run.name,
-        mates=mates,
-        shot_similarity=shot_similarity,
-        gallery=len(there),
+        mates=question.mates,
+        shot_similarity=question.shot_similarity,
+        gallery=len(parts[0]),
         distractors=sum(int((numbers < 0).sum()) for numbers in people[1:]),
         people=int(people[0].max(initial=-1)) + 1,
-        people_found=len(np.unique(people[0][pairs[0]])),
+        people_found=len(np.unique(people[0][question.pairs[0]])),
     )
-
-
-def _checked(ranks: Sequence[int], similarity: float) -> tuple[int, ...]:
-    if not ranks or min(ranks) < 1:
-        raise UserError(f"--ranks {' '.join(map(str, ranks))} must be 1 or more.")
-    if not -1 <= similarity <= 1:
-        raise UserError(f"--shot-similarity {similarity} is no cosine: it lies between -1 and 1.")
-    return tuple(sorted({1, *ranks}))
-
-
-def _check_others(gallery: Sequence[np.ndarray], mates: Mates) -> None:
-    """Refuse a gallery in which a mate has nobody beside it."""
-    there = np.unique(np.concatenate([np.unique(part) for part in gallery]))
-    if -1 not in there and (mates == "each" or len(there) < 2):
-        raise UserError(
-            "Beside the mates nobody is in the gallery.",
-            "With --mates each these are people who are no probes." if mates == "each" else "",
-            "--distractors SOURCE",
-        )
-
-
-def _read(source: str | Samples, run: TrainedRun | None, training: bool = False) -> Samples:
-    return source if isinstance(source, Samples) else read_samples(source, run, training)
-
-
-def _one_place(probes: str | Samples, gallery: str | Samples) -> bool:
-    if isinstance(probes, Samples) or isinstance(gallery, Samples):
-        return probes is gallery
-    return Path(probes).expanduser().absolute() == Path(gallery).expanduser().absolute()
-
-
-def _nobody(samples: Samples) -> Samples:
-    """The same as nobody, whatever they are called."""
-    return Samples(samples.name, samples.features, np.full(len(samples), -1), samples.paths)
 
 
 def _embeddings(parts: Sequence[Samples], wanted: Embedding | None) -> list[str]:
@@ -140,28 +129,9 @@ def _embeddings(parts: Sequence[Samples], wanted: Embedding | None) -> list[str]
     return [wanted]
 
 
-def _shots(
-    probes: Samples,
-    train: Samples | None,
-    reference: tuple[str, str] | None,
-    similar: float,
-    embedding: str,
-    search: Search,
-    device: torch.device,
-) -> np.ndarray | None:
-    """The pseudo-shots of each probe, by the direct feature of the run or by features of another network."""
-    if reference is not None:
-        pair = [read_samples(each, None) for each in reference]
-        if len(pair[0]) != len(probes):
-            raise UserError(
-                f"{pair[0].name} has {count(len(pair[0]), 'feature')} for {count(len(probes), 'probe')}.",
-                "The first file of --shots-from has a row for each probe, in their order.",
-            )
-        name = GIVEN
-    elif train is not None:
-        pair, name = [probes, train], embedding if embedding == GIVEN else "direct"
-    else:
-        return None
-    check_widths(pair, name)
+def _shots(pair: Sequence[Samples], similar: float, search: Search, device: torch.device) -> np.ndarray:
+    """The pseudo-shots of each probe, by the direct feature of the run or by features from files."""
+    check_widths(pair, "direct")
+    probes, train = (each.of("direct") for each in pair)
     with console.progress("pseudo-shots", "blocks") as progress:
-        return pseudo_shots(pair[0].of(name), pair[1].of(name), similar, search, device, progress)
+        return pseudo_shots(probes, train, similar, search, device, progress)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -21,13 +23,18 @@ from oltr.training.inference import forward_batches, on_host
 
 
 def read_samples(source: str, run: TrainedRun | None, training: bool = False) -> Samples:
-    """Features from a file, or of a source's images by a run.
+    """Features from a file, or of a source's images by a run; see `list_samples`."""
+    return embedded(list_samples(source, run is not None, training), run)
+
+
+def list_samples(source: str, by_run: bool, training: bool = False) -> Samples:
+    """Features from a file, or a source's images without features, where a run is to compute them.
 
     Of a source with splits its test and open images are taken, or its training images; of one without, all.
     """
     if is_feature_source(source):
         return read_features(source)
-    if run is None:
+    if not by_run:
         raise UserError(
             f"{source} holds no features, and no run was named to compute them.",
             f"A feature file is {FORMS}.",
@@ -35,24 +42,33 @@ def read_samples(source: str, run: TrainedRun | None, training: bool = False) ->
         )
     flat: Flat = "train" if training else "test"
     manifest = read_source(source, flat=flat)
-    splits = [each for each in (("train",) if training else ("test", "open")) if manifest.sizes()[each]]
+    splits = tuple(each for each in (("train",) if training else ("test", "open")) if manifest.sizes()[each])
     if not splits:
         raise UserError(f"{source} has no {'training' if training else 'test or open'} images.")
-    features: dict[str, list[Tensor]] = {}
-    for split in splits:
-        for name, part in _embedded(run, manifest, split, f"features of {source}").items():
-            features.setdefault(name, []).append(part)
     rows = np.concatenate([manifest.positions(split) for split in splits])
     table = manifest.table.iloc[rows].reset_index(drop=True)
     unnamed = (table["split"] == "open") & (table["label"] == UNNAMED)
     return Samples(
         str(source),
-        {name: torch.cat(parts) for name, parts in features.items()},
+        {},
         table["label"].mask(unnamed, "").to_numpy(dtype=object),
         table["path"].to_numpy(dtype=object),
         table.drop(columns=list(COLUMNS)),
         str(manifest.root),
+        (manifest, splits),
     )
+
+
+def embedded(samples: Samples, run: TrainedRun | None) -> Samples:
+    """The samples with their features, computed by the run unless they come from a file."""
+    if samples.features or samples.images is None or run is None:
+        return samples
+    features: dict[str, list[Tensor]] = {}
+    manifest, splits = samples.images
+    for split in splits:
+        for name, part in _embedded(run, manifest, split, f"features of {samples.name}").items():
+            features.setdefault(name, []).append(part)
+    return replace(samples, features={name: torch.cat(parts) for name, parts in features.items()})
 
 
 def _embedded(run: TrainedRun, manifest: Manifest, split: str, what: str) -> dict[str, Tensor]:

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 import numpy as np
-import pandas as pd
 
 from oltr.console import console
 from oltr.errors import UserError
 from oltr.identify.groups import Grouping
 from oltr.identify.samples import Samples
-from oltr.runs.trained_run import TrainedRun
 from oltr.wording import count, first_few
 
 
-def warn_of_trained(probes: Samples, run: TrainedRun | None, train: Samples | None) -> None:
+def warn_of_trained(probes: Samples, trained: Set[str]) -> None:
     """Say how many people of the probes were trained on, by their names."""
-    if train is not None:
-        known = _names(train)
-    else:
-        known = set() if run is None else {n for n, c in zip(run.class_names, run.counts, strict=True) if c}
-    if both := sorted(_names(probes) & known):
+    if both := sorted(probes.people & trained):
         console.warn(f"{_people(len(both))} of the probes in the training images too: {first_few(both)}")
 
 
 def warn_of_shared(probes: Samples, distractors: Samples) -> None:
     """Say how many people of the probes are called so among the distractors, where they count as others."""
-    both = sorted(_names(probes) & _names(distractors))
+    both = sorted(probes.people & distractors.people)
     if both:
         console.warn(f"{_people(len(both))} of the probes among the distractors too: {first_few(both)}")
 
@@ -55,10 +49,6 @@ def say_left_out(probes: Samples, mated: np.ndarray, groups: Sequence[Grouping])
             console.warn(f"{each.column}: no probe with a mate is in {first_few(empty)}")
         if missing := int(((each.of == "") & mated).sum()):
             console.say(f"{each.column}: {count(missing, 'probe')} in no group")
-
-
-def _names(samples: Samples) -> set[str]:
-    return set(map(str, pd.unique(pd.Series(samples.labels[samples.named]))))
 
 
 def _people(number: int) -> str:

@@ -11,6 +11,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from oltr.data.manifest import Manifest
 from oltr.errors import UserError
 from oltr.wording import count, first_few
 
@@ -20,7 +21,10 @@ NOBODY = ("", "-1")  # labels that name no identity
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """N images: features N×D by the name of their embedding, an identity each, and where they come from."""
+    """N images: features N×D by the name of their embedding, an identity each, and where they come from.
+
+    Images whose features a run is still to compute have none.
+    """
 
     name: str  # for messages
     features: Mapping[str, Tensor]
@@ -28,6 +32,7 @@ class Samples:
     paths: np.ndarray | None = None  # N, text
     table: pd.DataFrame | None = None  # N rows, further columns of a manifest
     root: str | None = None  # where paths of image files start
+    images: tuple[Manifest, tuple[str, ...]] | None = None  # and which of its splits, in order
 
     def __post_init__(self) -> None:
         for embedding, features in self.features.items():
@@ -51,6 +56,11 @@ class Samples:
         if self.labels.dtype.kind in "iu":
             return self.labels != -1
         return ~np.isin(self.labels.astype(str), NOBODY)
+
+    @property
+    def people(self) -> set[str]:
+        """Their names."""
+        return set(map(str, pd.unique(pd.Series(self.labels[self.named]))))
 
 
 def own_rows(probes: Samples, gallery: Samples) -> np.ndarray | None:
