@@ -11,6 +11,7 @@ from oltr.cli.options import Json, print_json
 
 Source = Annotated[str, tyro.conf.arg(metavar="SOURCE")]
 OptionalSource = Annotated[str | None, tyro.conf.arg(metavar="SOURCE")]
+ShotsFrom = Annotated[tuple[str, str] | None, tyro.conf.arg(metavar="PROBES TRAIN")]
 
 
 def identify(
@@ -19,7 +20,7 @@ def identify(
     run: Annotated[Path | None, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")] = None,
     distractors: OptionalSource = None,
     train: OptionalSource = None,
-    shots_from: Annotated[tuple[str, str] | None, tyro.conf.arg(metavar="PROBES TRAIN")] = None,
+    shots_from: ShotsFrom = None,
     shot_similarity: float = 0.7,
     groups: Path | None = None,
     by: Annotated[tuple[str, ...], tyro.conf.arg(metavar="COLUMN [COLUMN ...]")] = (),

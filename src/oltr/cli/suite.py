@@ -8,6 +8,7 @@ from typing import Annotated
 import tyro
 
 from oltr.cli.options import SOURCE, Epochs, Json, Root, print_json
+from oltr.cli.identify import OptionalSource, ShotsFrom
 from oltr.cli.train import Changes
 
 
@@ -25,6 +26,12 @@ def suite(
     cpu: bool = False,
     dry_run: bool = False,
     root: Root = None,
+    probes: OptionalSource = None,
+    gallery: OptionalSource = None,
+    distractors: OptionalSource = None,
+    train: OptionalSource = None,
+    shots_from: ShotsFrom = None,
+    groups: Path | None = None,
     as_json: Json = False,
 ) -> int:
     """Train every row of a table, several seeds if wanted, and print it beside the published numbers.
@@ -35,8 +42,8 @@ def suite(
     A sweep adds its numbers and its figure: sweep.md, sweep.csv, sweep.json, sweep.svg, sweep.png.
 
     Args:
-        name: imagenet-lt, places-lt, sun-lt, open-detection, ablation, cifar100-lt, glyphs; the sweeps
-            sweep-threshold, sweep-open, sweep-longtail; or a YAML file
+        name: imagenet-lt, places-lt, sun-lt, megaface, open-detection, ablation, cifar100-lt, glyphs; the
+            sweeps sweep-threshold, sweep-open, sweep-longtail; or a YAML file
         seeds: how many, from 0 on
         methods: only the rows of these methods, or with these labels
         recipe: another setting than the suite's, e.g. cifar100-lt-50
@@ -47,9 +54,15 @@ def suite(
         out: the folder for runs and table; runs/NAME unless given
         cpu: train on the CPU although there is a GPU
         dry_run: list the runs and which of them share stage 1, and stop
+        probes: of megaface: the images to identify; this and the following as in `oltr identify`
+        gallery: of megaface: images of the same people and of others
+        distractors: of megaface: more images for the gallery
+        train: of megaface: the training images that pseudo-shots are counted on; SOURCE unless given
+        shots_from: of megaface: the same by another network: features of the probes and of training images
+        groups: of megaface: a table of groups of probes
     """
     from oltr.console import console
-    from oltr.suites.plan import SuiteOptions, describe_suite
+    from oltr.suites.plan import IdentifySources, SuiteOptions, describe_suite
 
     options = SuiteOptions(
         name=name,
@@ -64,6 +77,7 @@ def suite(
         jobs=jobs,
         out=out,
         cpu=cpu,
+        faces=IdentifySources(probes, gallery, distractors, train, shots_from, groups),
     )
     if dry_run:
         outcome = describe_suite(options)

@@ -17,9 +17,26 @@ from oltr.figures.figure import RunFigure
 from oltr.figures.run_names import shortened
 from oltr.figures.style import SERIES, SHOT_COLOURS, clean, new_figure
 
-COLOURS = {**SHOT_COLOURS, "overall": SERIES[2]}  # also the measures, in order
+# By part the measures, in order.
+COLOURS = {
+    "open": {**SHOT_COLOURS, "overall": SERIES[2]},
+    "closed": {**SHOT_COLOURS, "overall": SERIES[2]},
+    "identify": {
+        "many": SHOT_COLOURS["many"],
+        "few": SHOT_COLOURS["medium"],
+        "one": SHOT_COLOURS["few"],
+        "zero": "0.55",
+        "rank1": SERIES[2],
+    },
+}
+WORDS = {
+    "open": "open-set accuracy (%)",
+    "closed": "accuracy (%)",
+    "identify": "identification rate, by pseudo-shots (%)",
+}
+NAMES = {"rank1": "full test"}
 UPRIGHT_UP_TO, SHORT = 5, 16  # rows, and letters of a label, beyond which bars lie down
-BAR = 0.2  # of the place of a row
+BAR, BARS = 0.2, 0.85  # of the place of a row, one of them and all together
 
 
 class Row(Protocol):
@@ -49,9 +66,9 @@ class Row(Protocol):
 class SuiteBars:
     """M measures of R finished rows in fractions, R×M float64 each, NaN where there is none."""
 
-    part: str  # open or closed
+    part: str  # open, closed or identify
     labels: tuple[str, ...]  # R
-    measures: tuple[str, ...]  # M, of many, medium, few and overall those that somebody has
+    measures: tuple[str, ...]  # M, of COLOURS those that somebody has
     means: np.ndarray
     deviations: np.ndarray  # over the seeds; NaN for a single one
     published: np.ndarray
@@ -60,13 +77,16 @@ class SuiteBars:
 
 
 def suite_bars(rows: Sequence[Row]) -> SuiteBars:
-    """Open-set accuracies if any row has them, else those of the closed set; of rows with all their seeds."""
+    """Rates of identification or open-set accuracies if any row has them, else those of the closed set; of
+    rows with all their seeds."""
     done = [row for row in rows if len(row.reports) == len(row.seeds)]
-    part = "open" if any(row.values("open.overall") for row in done) else "closed"
-    shown = [row for row in done if row.values(f"{part}.overall")]
+    whole = {"identify": "rank1", "open": "overall", "closed": "overall"}
+    some = (part for part, key in whole.items() if any(row.values(f"{part}.{key}") for row in done))
+    part = next(some, "closed")
+    shown = [row for row in done if row.values(f"{part}.{whole[part]}")]
     if not shown:
         raise UserError("No row is finished yet, so there are no bars to draw.")
-    measures = tuple(name for name in COLOURS if any(row.values(f"{part}.{name}") for row in shown))
+    measures = tuple(name for name in COLOURS[part] if any(row.values(f"{part}.{name}") for row in shown))
     columns = [f"{part}.{name}" for name in measures]
 
     def numbers(of: str) -> np.ndarray:
@@ -91,7 +111,7 @@ def suite_bars_figure(bars: SuiteBars) -> Figure:
     figure = new_figure(7.0, 3.8 if upright else 1.4 + 0.48 * rows)
     axes = figure.add_subplot()
     _draw(axes, bars, upright)
-    words = "open-set accuracy (%)" if bars.part == "open" else "accuracy (%)"
+    words = WORDS[bars.part]
     words += f"\nmean ± deviation over {bars.seeds} seeds" if bars.seeds > 1 else ""
     names = [shortened(label, 44) for label in bars.labels]
     if upright:
@@ -106,7 +126,7 @@ def suite_bars_figure(bars: SuiteBars) -> Figure:
     (axes.set_xlabel if upright else axes.set_ylabel)("row of the suite")
     axes.tick_params("x" if upright else "y", length=0)
     figure.legend(
-        handles=_legend(bars, upright), frameon=False, loc="outside lower center", ncols=5, fontsize="small"
+        handles=_legend(bars, upright), frameon=False, loc="outside lower center", ncols=6, fontsize="small"
     )
     if bars.left_out:
         figure.suptitle(
@@ -120,14 +140,16 @@ def suite_bars_figure(bars: SuiteBars) -> Figure:
 
 def _draw(axes: Axes, bars: SuiteBars, upright: bool) -> None:
     rows, ends = np.arange(len(bars.labels)), 100 * (bars.means + np.nan_to_num(bars.deviations))
+    width = min(BAR, BARS / len(bars.measures))
     for number, measure in enumerate(bars.measures):
-        places = rows + BAR * (number - (len(bars.measures) - 1) / 2)
+        colour = COLOURS[bars.part][measure]
+        places = rows + width * (number - (len(bars.measures) - 1) / 2)
         values, spread = 100 * bars.means[:, number], 100 * bars.deviations[:, number]
         known = np.isfinite(spread)
         if upright:
-            axes.bar(places, values, 0.9 * BAR, color=COLOURS[measure])
+            axes.bar(places, values, 0.9 * width, color=colour)
         else:
-            axes.barh(places, values, 0.9 * BAR, color=COLOURS[measure])
+            axes.barh(places, values, 0.9 * width, color=colour)
         across = (places[known], values[known])
         axes.errorbar(
             *(across if upright else across[::-1]),
@@ -139,13 +161,16 @@ def _draw(axes: Axes, bars: SuiteBars, upright: bool) -> None:
         )
         tick = axes.hlines if upright else axes.vlines
         theirs = 100 * bars.published[:, number]
-        tick(theirs, places - BAR / 2, places + BAR / 2, color="black", linewidth=2)
+        tick(theirs, places - width / 2, places + width / 2, color="black", linewidth=2)
     highest = np.nanmax(np.append(ends, 100 * bars.published))
     (axes.set_ylim if upright else axes.set_xlim)(0, min(100, 1.06 * max(highest, 1)))
 
 
 def _legend(bars: SuiteBars, upright: bool) -> list[Line2D | Patch]:
-    marks: list[Line2D | Patch] = [Patch(color=COLOURS[measure], label=measure) for measure in bars.measures]
+    colours = COLOURS[bars.part]
+    marks: list[Line2D | Patch] = [
+        Patch(color=colours[measure], label=NAMES.get(measure, measure)) for measure in bars.measures
+    ]
     if np.isfinite(bars.published).any():
         marks.append(
             Line2D(

@@ -21,10 +21,16 @@ from oltr.suites.suite_file import Suite, SuiteRow
 def check_rows(suite: Suite, runs: Sequence[Run], own_recipe: bool = True) -> None:
     """Refuse names that do not exist and rows that could not be measured on these runs."""
     expect = load_recipe(suite.recipe).expect
+    if suite.identify is not None and suite.sweep:
+        raise UserError(f"Suite {suite.name}: a sweep and `identify:` do not go together.")
     for alpha in suite.alphas:
         within("alpha", alpha, *ALPHAS)
     for row in suite.rows:
         where, score = f"Row {row.label!r} of suite {suite.name}", _score(row)
+        if row.embedding is not None and suite.identify is None:
+            raise UserError(f"{where}: an embedding is for suites with `identify:`.")
+        if suite.identify is not None and _rejects(row):
+            raise UserError(f"{where}: identification has no score of the unknown, threshold or rate.")
         if row.tune or row.threshold is not None or row.unknown_rate is not None:
             try:
                 check_choice(score, row.threshold, row.unknown_rate)
@@ -95,6 +101,11 @@ def check_folder(part: Part, manifest: Manifest) -> None:
             folder.check_same(as_packed(run.config, manifest), manifest)
         else:
             folder.check_free()
+
+
+def _rejects(row: SuiteRow) -> bool:
+    """Whether the row says something about rejection."""
+    return any(each is not None for each in (row.score, row.threshold, row.unknown_rate, row.tune, row.noise))
 
 
 def _score(row: SuiteRow) -> type[Score]:

@@ -14,7 +14,9 @@ from oltr.data.sources import read_source
 from oltr.errors import UserError
 from oltr.files import atomic_write
 from oltr.suites.check import check_folder, check_sweep, measurable
+from oltr.suites.identification import ask_suite
 from oltr.suites.longtail import longtail_sets, save_set
+from oltr.suites.measure import Measure
 from oltr.suites.plan import Plan
 from oltr.suites.run import Part
 from oltr.training.train import check_trainable
@@ -38,6 +40,7 @@ class Prepared:
     parts: list[tuple[Part, Data]]
     notes: list[str] = field(default_factory=list)
     facts: dict[str, Any] = field(default_factory=dict)
+    measured_by: Measure | None = None  # on test and open images, unless given
 
 
 def prepare(plan: Plan) -> Prepared:
@@ -59,6 +62,8 @@ def _table(plan: Plan) -> Prepared:
     manifest = read_source(source, options.root)
     check_trainable(manifest)
     console.notes(manifest.notes)
+    if suite.identify is not None:
+        return _identified(plan, Data(source, manifest, options.root))
     check_sweep(suite, manifest)
     kept = measurable(suite, manifest)
     if left_out := len(suite.rows) - len(kept.rows):
@@ -69,6 +74,15 @@ def _table(plan: Plan) -> Prepared:
     part, data = dataclasses.replace(part, suite=kept, runs=runs), Data(source, manifest, options.root)
     check_folder(part, manifest)
     return Prepared(data, [(part, data)])
+
+
+def _identified(plan: Plan, data: Data) -> Prepared:
+    """All runs on the images of the source, measured on other people's."""
+    (part,) = plan.parts
+    check_folder(part, data.manifest)
+    asked = ask_suite(plan, part, data.source, data.manifest)
+    facts = {"identify": asked.asked}
+    return Prepared(data, [(part, data)], asked.notes, facts, asked)
 
 
 def _longtail(plan: Plan) -> Prepared:

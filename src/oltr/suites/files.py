@@ -19,6 +19,7 @@ BARS = ("bars.svg", "bars.png")
 _NUMBERS = ("mean", "deviation", "published", "difference", "compared")  # the last minus the published
 _CSV_HEAD = ("label", "method", "changes", "number", "seeds", *_NUMBERS)
 _CHOSEN = ("threshold", "unknown_rate")  # how the open numbers were made
+_PARTS = ("closed", "open", "identify")
 
 
 def table_folder(out: Path, suite: str) -> Path:
@@ -91,12 +92,16 @@ def suite_json(rows: Sequence[SeedRow], facts: Mapping[str, Any]) -> dict[str, A
     return {**facts, "rows": [_row(row) for row in rows]}
 
 
+def _kept(report: Mapping[str, Any]) -> tuple[str, ...]:
+    return ("identify", "train_seconds") if "identify" in report else ("closed", "open", "train_seconds")
+
+
 def _row(row: SeedRow) -> dict[str, Any]:
     reports = {str(seed): row.reports[seed].data for seed in sorted(row.reports)}
     measured = {
         f"{part}.{key}": None
         for report in reports.values()
-        for part in ("closed", "open")
+        for part in _PARTS
         for key, value in report.get(part, {}).items()
         if isinstance(value, float) and key not in _CHOSEN
     }
@@ -110,7 +115,7 @@ def _row(row: SeedRow) -> dict[str, Any]:
         "difference": {column: gap for column in measured if (gap := row.difference(column)) is not None},
         "compared": {column: row.compared(column) for column in measured},
         "seeds": {
-            seed: {key: report.get(key) for key in ("closed", "open", "train_seconds")}
+            seed: {key: report.get(key) for key in _kept(report)}
             for seed, report in reports.items()
         },
         "failed": {str(seed): why for seed, why in row.failures.items()},

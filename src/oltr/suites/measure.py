@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,19 +20,24 @@ from oltr.runs.report import Report
 from oltr.runs.trained_run import TrainedRun
 from oltr.runs.tune_odin import tune_odin
 from oltr.suites.run import Part, Run
-from oltr.suites.seeds import SeedRow, one_line
+from oltr.suites.seeds import Numbers, SeedRow, one_line
 from oltr.suites.suite_file import SuiteRow
 
 # Test images that tuning may look at if there are no validation images, as ODIN's authors did.
 BORROWED = 1000
 
+Measure = Callable[[SuiteRow, TrainedRun, Mapping[str, Any]], Numbers]  # the last: the published row
+
 
 class Results:
-    """The table so far: `rows`, one for each row of the suite, filled from finished runs."""
+    """The table so far: `rows`, one for each row of the suite, filled from finished runs.
 
-    def __init__(self, part: Part, manifest: Manifest):
+    `measured_by` is how: on the test and open images, unless given.
+    """
+
+    def __init__(self, part: Part, manifest: Manifest, measured_by: Measure | None = None):
         expect = load_recipe(part.suite.recipe).expect
-        self.part, self.manifest = part, manifest
+        self.part, self.manifest, self.measure = part, manifest, measured_by or measure
         at = f", α = {part.alpha:g}" if part.alpha else ""
         self.rows = [
             SeedRow(
@@ -53,7 +58,7 @@ class Results:
         for wanted, row in self.of(run):
             try:
                 trained = trained or self.open(run)
-                row.reports[seed] = measure(wanted, trained, row.published)
+                row.reports[seed] = self.measure(wanted, trained, row.published)
                 row.failures.pop(seed, None)
             except UserError as problem:
                 row.failures[seed] = one_line(str(problem))

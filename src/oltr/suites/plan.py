@@ -18,6 +18,18 @@ from oltr.wording import count
 
 
 @dataclass(frozen=True)
+class IdentifySources:
+    """Whom a suite identifies, and where; as in `oltr identify`."""
+
+    probes: str | None = None
+    gallery: str | None = None
+    distractors: str | None = None
+    train: str | None = None  # the suite's own source, unless given
+    shots_from: tuple[str, str] | None = None
+    groups: Path | None = None
+
+
+@dataclass(frozen=True)
 class SuiteOptions:
     """What `oltr suite` is asked for."""
 
@@ -33,6 +45,7 @@ class SuiteOptions:
     jobs: int = 1
     out: Path | None = None
     cpu: bool = False
+    faces: IdentifySources = IdentifySources()
 
 
 @dataclass(frozen=True)
@@ -73,6 +86,11 @@ def plan_suite(options: SuiteOptions) -> Plan:
         if suite.sweep != "longtail":
             raise UserError(f"The suite {suite.name} has no --alphas.", try_this="oltr suite sweep-longtail")
         suite = dataclasses.replace(suite, alphas=options.alphas)
+    if suite.identify is None and options.faces != IdentifySources():
+        raise UserError(
+            f"The suite {suite.name} identifies nobody: --probes and its like are not for it.",
+            try_this="oltr suite megaface, or a file with `identify:`",
+        )
     out = options.out or Path("runs") / suite.name
     if suite.sweep == "longtail":
         parts = plan_longtail(suite, options.seeds, options.epochs, options.changes, out)

@@ -93,10 +93,12 @@ class Part:
         return self.folder(run).last.is_file()
 
     def finished(self, run: Run) -> bool:
-        """Whether the run was trained and evaluated."""
+        """Whether the run was trained and evaluated; for identification, trained."""
         folder = self.folder(run)
-        evaluated = folder.report.is_file() and (folder.outputs / "test.safetensors").is_file()
-        return evaluated and folder.run()["finished"]
+        needed = [folder.report, folder.outputs / "test.safetensors"]
+        if self.suite.identify is not None:
+            needed = [folder.path / "run.yaml", folder.model]
+        return all(file.is_file() for file in needed) and folder.run()["finished"]
 
     def stage1_finished(self, run: Run) -> bool:
         return self.folder(run).stage_weights(1).is_file()

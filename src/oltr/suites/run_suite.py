@@ -26,7 +26,7 @@ def run_suite(options: SuiteOptions) -> Outcome:
             console.say(part.title)
         if finished := sum(map(part.finished, part.runs)):
             console.say(f"{finished} of {len(part.runs)} runs were finished before")
-        done.append(Results(part, data.manifest))
+        done.append(Results(part, data.manifest, prepared.measured_by))
         outcome = _write_table(plan, done, facts)
         for run, failure in train_runs(part, data, options.jobs, options.cpu):
             if failure is None:

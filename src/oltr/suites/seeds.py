@@ -5,12 +5,19 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from oltr.runs.published_row import number_compared
-from oltr.runs.report import Report
 
 LETTERS = 400  # of a failure; some name every file
+
+
+class Numbers(Protocol):
+    """What was measured on one run: a `Report`, or the numbers of an identification."""
+
+    @property
+    def data(self) -> Mapping[str, Any]:
+        """By part and name, fractions."""
 
 
 @dataclass
@@ -22,7 +29,7 @@ class SeedRow:
     changes: tuple[str, ...]
     seeds: tuple[int, ...]  # those it is to have
     published: Mapping[str, Any] = field(default_factory=dict)  # in the report's own shape
-    reports: dict[int, Report] = field(default_factory=dict)
+    reports: dict[int, Numbers] = field(default_factory=dict)
     failures: dict[int, str] = field(default_factory=dict)  # seed → why it has no report
 
     def values(self, column: str) -> list[float]:

@@ -27,6 +27,8 @@ COLUMNS = (
     *(f"open.{key}" for key in ("aupr_known", "aupr_unknown", "fpr95_known", "fpr95_unknown", "oscr")),
     *(f"open.{key}" for key in ("detection_error", "detection_error_min")),
 )
+# Of a suite whose rows are identified: rank 1 by pseudo-shots and in all; groups come behind them.
+FACE_COLUMNS = tuple(f"identify.{key}" for key in ("many", "few", "one", "zero", "rank1"))
 
 
 @dataclass(frozen=True)
@@ -42,12 +44,29 @@ class SuiteRow:
     unknown_rate: float | None = None
     tune: Literal["open"] | None = None  # choose the score's own numbers on open images, as for ODIN
     noise: float | None = None  # ε of ODIN in the place of its own
+    embedding: Literal["direct", "meta"] | None = None  # identified by; the headline's unless given
     expect: str | None = None  # the published row beside it; the method's unless the row changes something
 
     @property
     def run(self) -> str:
         """What its run is called, the seed apart; several rows may have the same."""
         return " + ".join([self.method, *self.changes])
+
+
+@dataclass(frozen=True)
+class IdentifySettings:
+    """How the rows of a suite are identified, as in `oltr identify`; whom and where is the user's to say."""
+
+    mates: Literal["nearest", "each"] = "nearest"
+    ranks: tuple[int, ...] = (1, 5)
+    shot_similarity: float = 0.7
+    by: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> list[str]:
+        """What a table can show of it, groups apart."""
+        rates = (*(f"rank{rank}" for rank in self.ranks), *(f"dir_{rate:g}" for rate in (0.01, 0.001)))
+        return [*FACE_COLUMNS, *(f"identify.{key}" for key in rates)]
 
 
 @dataclass(frozen=True)
@@ -64,6 +83,7 @@ class Suite:
     notes: tuple[str, ...] = ()  # what to know when reading the table
     sweep: Literal["threshold", "open", "longtail"] | None = None  # what is varied, beside the table
     alphas: tuple[float, ...] = ()  # of a longtail sweep: the Pareto powers of the class sizes
+    identify: IdentifySettings | None = None  # rows are measured by identification, not on test images
 
 
 def suite_names() -> list[str]:
@@ -79,7 +99,9 @@ def load_suite(name: str) -> Suite:
     path = Path(name) if own_file else find_file(name, "suites")
     if path is None:
         raise unknown_name("suite", name, suite_names())
-    suite = build(Suite, {"name": path.stem, **read_entries(path)}, f"suite {path.name}")
+    values = read_entries(path)
+    usual = {} if values.get("identify") is None else {"columns": FACE_COLUMNS}
+    suite = build(Suite, {"name": path.stem, **usual, **values}, f"suite {path.name}")
     rows: tuple[SuiteRow, ...] = ()
     for row in suite.rows:
         rows += (_filled(_taught(row, rows, suite), suite),)
@@ -90,9 +112,10 @@ def load_suite(name: str) -> Suite:
         raise UserError(f"Suite {path.name} has no rows.")
     if (suite.sweep == "longtail") != bool(suite.alphas):
         raise UserError(f"Suite {path.name}: alphas belong to sweep: longtail, and it needs them.")
+    known = COLUMNS if suite.identify is None else suite.identify.columns
     for column in suite.columns:
-        if column not in COLUMNS:
-            raise unknown_name(f"column in suite {path.name}", column, COLUMNS)
+        if column not in known:
+            raise unknown_name(f"column in suite {path.name}", column, known)
     return dataclasses.replace(suite, rows=rows)
 
 
@@ -129,8 +152,8 @@ def _taught(row: SuiteRow, above: Sequence[SuiteRow], suite: Suite) -> SuiteRow:
 
 def _filled(row: SuiteRow, suite: Suite) -> SuiteRow:
     """The row with the defaults that the file leaves unsaid."""
-    as_it_is = not (row.changes or row.score or row.tune)
+    as_it_is = not (row.changes or row.score or row.tune or row.embedding)
     rate = suite.unknown_rate if row.threshold is None and row.unknown_rate is None else row.unknown_rate
-    label = row.label or " + ".join([row.run, *([row.score] if row.score else [])])
+    label = row.label or " + ".join([row.run, *filter(None, (row.score, row.embedding))])
     expect = row.expect or (row.method if as_it_is else None)
     return dataclasses.replace(row, label=label, unknown_rate=rate, expect=expect)

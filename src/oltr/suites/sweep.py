@@ -53,7 +53,7 @@ def sweep_curves(suite: Suite, done: Sequence[Results]) -> list[Curve]:
 def _longtail_curves(done: Sequence[Results]) -> list[Curve]:
     from oltr.figures.longtail_sweep import longtail_curves
 
-    by_label: dict[str, dict[float, dict[int, Report]]] = {}
+    by_label: dict[str, dict[float, dict[int, Any]]] = {}
     for results in done:
         for wanted, row in zip(results.part.suite.rows, results.rows, strict=True):
             by_label.setdefault(wanted.label, {})[results.part.alpha] = row.reports

@@ -18,12 +18,17 @@ _TITLES = {
     "fpr95_known": "FPR 95",
     "detection_error": "error",
     "detection_error_min": "least error",
+    "rank1": "full test",
+    "dir_0.01": "DIR 1 %",
+    "dir_0.001": "DIR 0.1 %",
 }
+_PARTS = {"identify": "identification rate"}
 _FRACTIONS = ("f_measure", "f_measure_2019")  # as the paper prints them; the rest in percent
 _LEGENDS = {
     "f_measure_2019": "F 2019: as printed in the paper",
     "fpr95_known": "FPR 95: open images accepted with 95 % of the known",
     "detection_error": "error: ½ · 5 % + ½ · open images accepted with 95 % of the known",
+    "dir_0.01": "DIR: nearest, and above a threshold that so many strangers are above",
     "detection_error_min": "least error: the smallest mean of both errors over all thresholds",
 }
 
@@ -39,7 +44,7 @@ def suite_table(
         theirs = [row.published_value(column) for column in shown]
         if any(value is not None for value in theirs):
             pairs = list(zip(shown, theirs, strict=True))
-            if any("regrouped" in report for report in row.reports.values()):
+            if any("regrouped" in report.data for report in row.reports.values()):
                 so_counted = [_cell(column, row.compared(column)) for column in shown]
                 lines.append([f"  groups {rule_words(row.published['shots'])}", *so_counted])
             lines.append(["  published", *(_cell(column, value) for column, value in pairs)])
@@ -48,7 +53,7 @@ def suite_table(
     groups: list[tuple[str, list[str]]] = [("", ["method"])]
     for part in dict.fromkeys(column.partition(".")[0] for column in shown):
         titles = [_title(column) for column in shown if column.startswith(f"{part}.")]
-        groups.append((part, titles))
+        groups.append((_PARTS.get(part, part), titles))
     return Table(title, groups, lines, [_legend(rows, shown), *notes, *_row_notes(rows)])
 
 
@@ -59,7 +64,15 @@ def shown_columns(rows: Sequence[SeedRow], columns: Sequence[str]) -> list[str]:
         for column in columns
         if any(row.values(column) or row.published_value(column) is not None for row in rows)
     ]
-    return found or list(columns)
+    found = found or list(columns)
+    return found + [column for column in group_columns(rows) if column not in found]
+
+
+def group_columns(rows: Sequence[SeedRow]) -> list[str]:
+    """The groups that identified rows tell of, as columns."""
+    reports = [report.data for row in rows for report in row.reports.values()]
+    groups = [group for data in reports for group in data.get("identify", {}).get("groups", [])]
+    return [f"identify.{group}" for group in dict.fromkeys(groups)]
 
 
 def _row_notes(rows: Sequence[SeedRow]) -> list[str]:
@@ -116,11 +129,14 @@ def _legend(rows: Sequence[SeedRow], columns: Sequence[str]) -> str:
     seeds = sorted({seed for row in rows for seed in row.reports})
     over = f", mean ± deviation over seeds {', '.join(map(str, seeds))}" if len(seeds) > 1 else ""
     said = [_LEGENDS[key] for column in columns if (key := column.partition(".")[2]) in _LEGENDS]
-    return "; ".join([f"Percent, mean over classes{over}", *said]) + "."
+    what = "identified" if any(column.startswith("identify.") for column in columns) else "mean over classes"
+    return "; ".join([f"Percent, {what}{over}", *said]) + "."
 
 
 def _title(column: str) -> str:
-    key = column.partition(".")[2]
+    part, _, key = column.partition(".")
+    if part == "identify" and key not in _TITLES:
+        return f"rank {key[4:]}" if key[4:].isdigit() else key.replace(".", " ", 1)  # a group: "sex male"
     return _TITLES.get(key, key)
 
 
@@ -135,4 +151,5 @@ def _cell(column: str, value: float | None, sign: str = "") -> str:
         return MISSING
     if column.partition(".")[2] in _FRACTIONS:
         return f"{value:{sign}z.3f}"
-    return f"{100 * value:{sign}z.1f}"
+    digits = 2 if column.startswith("identify.") else 1  # as the paper prints them
+    return f"{100 * value:{sign}z.{digits}f}"
