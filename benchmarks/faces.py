@@ -45,19 +45,18 @@ def draw(table: pd.DataFrame, smallest: int, enrolled: int) -> dict[str, pd.Data
     images = {person: rng.permutation(rows["path"]) for person, rows in table.groupby("label")}
     trained, held_out = np.array_split(people, 2)
     asked = held_out[: 3 * len(held_out) // 4]
-    fall = np.linspace(0, 1, len(trained))
-    kept = {
-        person: images[person][: max(round(len(images[person]) * (smallest / len(images[person])) ** share), 1)]
-        for person, share in zip(trained, fall, strict=True)
-    }
+    most = np.array([len(images[person]) for person in trained])
+    sizes = np.rint(most * (smallest / most) ** np.linspace(0, 1, len(trained))).astype(int)
     parts = {
-        "train": kept,
+        "train": {person: images[person][:size] for person, size in zip(trained, sizes, strict=True)},
         "probes": {person: images[person][enrolled:] for person in asked},
         "gallery": {person: images[person][:enrolled] for person in asked},
         "distractors": {person: images[person] for person in held_out[len(asked) :]},
     }
     return {
-        name: pd.DataFrame([(path, person) for person in part for path in part[person]], columns=["path", "label"])
+        name: pd.DataFrame(
+            [(path, person) for person in part for path in part[person]], columns=["path", "label"]
+        )
         for name, part in parts.items()
     }
 

@@ -28,6 +28,7 @@ def identify(
     mates: Literal["nearest", "each"] = "nearest",
     ranks: Annotated[tuple[int, ...], tyro.conf.arg(metavar="K [K ...]")] = (1, 5),
     search: Literal["auto", "blocks", "faiss"] = "auto",
+    out: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None,
     markdown: Annotated[bool, tyro.conf.arg(help="print the table as Markdown")] = False,
     as_json: Json = False,
 ) -> None:
@@ -51,10 +52,14 @@ def identify(
         ranks: how many nearest
         search: by matrix products in blocks, or by faiss; auto: faiss if installed and there is no GPU; the
             result is the same
+        out: leave identify.json, table.md and, where there are groups, by-group.svg and .png here
     """
+    from oltr.files import check_writable
     from oltr.identify.identify import identify as identified
     from oltr.runs.trained_run import TrainedRun
 
+    if out is not None:
+        check_writable(out / "identify.json")
     found = identified(
         probes,
         gallery,
@@ -70,6 +75,12 @@ def identify(
         ranks=ranks,
         search=search,
     )
+    if out is not None:
+        from oltr.console import console
+        from oltr.identify.files import write_result
+
+        written = write_result(out, found)
+        console.say(f"written: {', '.join([str(out / written[0]), *written[1:]])}")
     if as_json:
         print_json(found.to_dict())
     else:

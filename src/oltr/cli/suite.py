@@ -7,8 +7,8 @@ from typing import Annotated
 
 import tyro
 
-from oltr.cli.options import SOURCE, Epochs, Json, Root, print_json
 from oltr.cli.identify import OptionalSource, ShotsFrom
+from oltr.cli.options import SOURCE, Epochs, Json, Root, print_json
 from oltr.cli.train import Changes
 
 

@@ -38,8 +38,15 @@ def shown_groups(runs: Mapping[str, GroupAccuracy]) -> list[str]:
     return [*names[:WORST], *names[-BEST:]]
 
 
-def by_group_figure(columns: Mapping[str, Mapping[str, GroupAccuracy]]) -> Figure:
-    """A panel for each column of the data, in it a row for each group and a dot for each run (by name)."""
+def by_group_figure(
+    columns: Mapping[str, Mapping[str, GroupAccuracy]],
+    share: str = "known test images named rightly",
+    unit: str = "images",
+) -> Figure:
+    """A panel for each column of the data, in it a row for each group and a dot for each run (by name).
+
+    `share` says of what units the accuracy is.
+    """
     if not columns:
         raise UserError(
             "No column was named whose groups could be shown.", try_this="oltr report RUN --by COLUMN"
@@ -51,23 +58,31 @@ def by_group_figure(columns: Mapping[str, Mapping[str, GroupAccuracy]]) -> Figur
     figure = new_figure(7.0, 0.9 + sum(0.45 + 0.24 * number for number in rows))
     axes = figure.subplots(len(columns), squeeze=False, height_ratios=rows)[:, 0]
     for panel, (column, runs) in zip(axes, columns.items(), strict=True):
-        _draw(panel, column, short_names(runs), shown[column])
+        _draw(panel, column, short_names(runs), shown[column], (share, unit))
     names = short_names(next(iter(columns.values())))
     pairs = zip(names, SERIES, strict=False)
     marks = [Line2D([], [], marker="o", color=colour, label=name) for name, colour in pairs]
     if len(marks) == 1:
-        marks[0].set_label("accuracy, 95 % interval (pale: few images)")
+        marks[0].set_label(f"accuracy, 95 % interval (pale: few {unit})")
         marks.append(Line2D([], [], marker="o", color=MARKED, label="worst group"))
-        marks.append(Line2D([], [], marker="d", linestyle="", color="0.45", label="expected of its classes"))
+        if any(group.expected is not None for runs in columns.values() for group in _groups(runs)):
+            grey = Line2D([], [], marker="d", linestyle="", color="0.45", label="expected of its classes")
+            marks.append(grey)
     legend_below(figure, marks)
     return figure
 
 
-def _draw(axes: Axes, column: str, runs: Mapping[str, GroupAccuracy], names: list[str]) -> None:
+def _groups(runs: Mapping[str, GroupAccuracy]) -> list[GroupNumbers]:
+    return [group for run in runs.values() for group in run.groups]
+
+
+def _draw(
+    axes: Axes, column: str, runs: Mapping[str, GroupAccuracy], names: list[str], words: tuple[str, str]
+) -> None:
     """Rows from the worst group at the top to the best; a wider step where groups are left out."""
     places = dict(zip(names, np.arange(len(names), dtype=float), strict=True))
     first, alone = next(iter(runs.values())), len(runs) == 1
-    every = {group.name for run in runs.values() for group in run.groups if group.images}
+    (share, unit), every = words, {group.name for group in _groups(runs) if group.images}
     left_out = len(every) - len(names)
     if left_out > 0:
         places |= {name: places[name] + 1 for name in names[WORST:]}
@@ -83,13 +98,13 @@ def _draw(axes: Axes, column: str, runs: Mapping[str, GroupAccuracy], names: lis
             _dot(axes, group, places[group.name] + aside, MARKED if worst else colour, group.images < run.few)
             if alone and group.expected is not None:
                 axes.plot(100 * group.expected, places[group.name], "d", color="0.45", markersize=4, zorder=2)
-    sizes = {group.name: group.images for run in runs.values() for group in run.groups}
+    sizes = {group.name: group.images for group in _groups(runs)}
     labels = [f"{shortened(name, 28)}  ({sizes[name]:,})" for name in names]
     axes.set_yticks(list(places.values()), labels, fontsize="small", parse_math=False)
     if alone and first.worst in places:
         axes.get_yticklabels()[names.index(first.worst)].set(color=MARKED, fontweight="bold")
     axes.set_ylim(max(places.values()) + 0.7, -0.7)
-    clean(axes, "known test images named rightly (%); dotted: all images", f"{shortened(column)} (images)",
+    clean(axes, f"{share} (%); dotted: all {unit}", f"{shortened(column)} ({unit})",
           _title(column, first) if alone else f"By {shortened(column)}")  # fmt: skip
     axes.grid(axis="x", color="0.9", linewidth=0.8)
     axes.grid(visible=False, axis="y")

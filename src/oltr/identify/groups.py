@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -36,15 +35,6 @@ class Grouping:
     def sizes(self, measured: np.ndarray) -> dict[str, int]:
         """Of the probes marked in `measured`, those in each group."""
         return {name: int(measured[self.of == name].sum()) for name in self.names}
-
-
-def gap(rates: Mapping[str, float | None]) -> dict[str, Any]:
-    """The largest difference between groups, and the worst of them."""
-    measured = {name: rate for name, rate in rates.items() if rate is not None}
-    if not measured:
-        return {"gap": None, "worst": None}
-    worst = min(measured, key=lambda name: measured[name])
-    return {"gap": max(measured.values()) - measured[worst], "worst": worst}
 
 
 def groupings(probes: Samples, table: Path | None = None, columns: Sequence[str] = ()) -> list[Grouping]:

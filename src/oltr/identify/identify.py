@@ -101,7 +101,7 @@ def answer(
                 device=device,
                 progress=progress,
             )
-        measured[name] = Measured(found, shots, question.groups)
+        measured[name] = Measured(found, shots, question.groups, question.people[0])
     people = question.people
     return Result(
         measured,

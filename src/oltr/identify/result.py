@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from oltr.identify.groups import Grouping, gap
+from oltr.identify.group_rates import group_rates
+from oltr.identify.groups import Grouping
 from oltr.identify.pseudo_shots import NAMES
 from oltr.identify.rates import Identified, mean_of
+from oltr.metrics.group_numbers import GroupAccuracy
 from oltr.runs.tables import MISSING, Table
 from oltr.wording import count
 
@@ -24,6 +27,13 @@ class Measured:
     found: Identified
     shots: np.ndarray | None  # P, text
     groups: Sequence[Grouping]
+    people: np.ndarray  # P, identity numbers
+
+    @cached_property
+    def by_group(self) -> dict[str, GroupAccuracy]:
+        """Rank 1 by each grouping, the gap and how much of it chance may be."""
+        first, trials = self.found.hits[1], self.found.trials
+        return {each.column: group_rates(each, first, trials, self.people) for each in self.groups}
 
     def to_dict(self) -> dict[str, Any]:
         """Fractions; null where there is nothing to measure."""
@@ -36,7 +46,10 @@ class Measured:
             **{f"rank{rank}": mean_of(hits, trials) for rank, hits in self.found.hits.items()},
             "by_shot": by_shot,
             "by_group": by_group,
-            "gaps": {column: gap(rates) for column, rates in by_group.items()},
+            "gaps": {
+                column: {"gap": found.gap, "worst": found.worst, "by_chance": found.gap_by_chance}
+                for column, found in self.by_group.items()
+            },
             "detection_identification": {
                 f"{r:g}": mean_of(h, trials) for r, h in self.found.detected.items()
             },
@@ -128,7 +141,8 @@ class Result:
             notes.append(f"Probes by training images more similar than {self.shot_similarity:g}: {sizes}.")
         for column, found in first["gaps"].items():
             if found["gap"] is not None:
-                notes.append(f"{column}: gap {100 * found['gap']:.2f}, worst {found['worst']}.")
+                gap, chance = (f"{100 * found[key]:.2f}" for key in ("gap", "by_chance"))
+                notes.append(f"{column}: gap {gap}, worst {found['worst']}; by chance up to {chance}.")
         strangers = f"{count(counts['strangers'], 'stranger')}: {counts['strangers_are']}"
         few = [rate for rate in self.first.found.thresholds if rate * counts["strangers"] < 1]
         none = f"; with so few, {' and '.join(f'{100 * rate:g} %' for rate in few)} means none" if few else ""

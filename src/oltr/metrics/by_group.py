@@ -50,9 +50,7 @@ def group_accuracy(
         for name, row in zip(names.tolist(), map(torch.from_numpy, rows), strict=True)
     ]
     found.sort(key=lambda group: (2.0 if group.accuracy is None else group.accuracy, -group.images))
-    known = [group for group in found if group.images]
-    compared = [group for group in known if group.images >= few]
-    compared = compared if len(compared) > 1 else known
+    compared = compared_groups(found, few)
     overall = _numbers(ALL, predictions, labels, rejected, shares)
     if len(compared) < 2:
         return GroupAccuracy(found, overall, None, None, None, None, None, few)
@@ -64,6 +62,13 @@ def group_accuracy(
     chance = _gap_by_chance(correct.numpy(), total.numpy(), labels.numpy()[kept], place[kept])
     gap = best.accuracy - worst.accuracy
     return GroupAccuracy(found, overall, worst.name, best.name, gap, list(within), chance, few)
+
+
+def compared_groups(groups: Sequence[GroupNumbers], few: int = FEW) -> list[GroupNumbers]:
+    """Those that a gap is measured between: with `few` images, or all of them if not two have as many."""
+    known = [group for group in groups if group.images]
+    large = [group for group in known if group.images >= few]
+    return large if len(large) > 1 else known
 
 
 def _numbers(

@@ -114,9 +114,6 @@ def _row(row: SeedRow) -> dict[str, Any]:
         "deviation": {column: row.deviation(column) for column in measured},
         "difference": {column: gap for column in measured if (gap := row.difference(column)) is not None},
         "compared": {column: row.compared(column) for column in measured},
-        "seeds": {
-            seed: {key: report.get(key) for key in _kept(report)}
-            for seed, report in reports.items()
-        },
+        "seeds": {seed: {key: report.get(key) for key in _kept(report)} for seed, report in reports.items()},
         "failed": {str(seed): why for seed, why in row.failures.items()},
     }

@@ -15,7 +15,6 @@ from oltr.suites.suite_file import Suite
 
 if TYPE_CHECKING:
     from oltr.figures.sweep_curves import Curve
-    from oltr.runs.report import Report
 
 FILES = ("sweep.md", "sweep.csv", "sweep.json", "sweep.svg", "sweep.png")
 THRESHOLDS = 101  # from 0 to 1
