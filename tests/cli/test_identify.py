@@ -235,3 +235,20 @@ def test_a_person_trained_on(oltr, trained, tmp_path):
     said = oltr("identify", trained["plain"], "--probes", folder, "--gallery", folder)
     assert said.code == 0, said.err
     assert f"1 person of the probes in the training images too: {names[0]}" in said.err
+
+
+def test_what_is_left_behind(oltr, files, tmp_path):
+    groups, out = tmp_path / "groups.csv", tmp_path / "found"
+    groups.write_text("label,sex\np0,f\np1,f\np2,m\np3,m\n")
+    command = ["identify", *asked(files, "probes", "gallery", "distractors"), "--json", "--out", out]
+    said = oltr(*command, "--groups", groups)
+    assert said.code == 0 and json.loads((out / "identify.json").read_text()) == json.loads(said.out)
+    written = ["by-group.png", "by-group.svg", "identify.json", "table.md"]
+    assert sorted(path.name for path in out.iterdir()) == written
+    found = json.loads(said.out)["gaps"]["sex"]
+    words = f"worst {found['worst']}; by chance up to {100 * found['by_chance']:.2f}"
+    assert words in (out / "table.md").read_text()
+    assert "written: " in said.err
+    assert oltr(*command).code == 0
+    assert sorted(path.name for path in out.iterdir()) == written[2:]  # without groups no figure
+    oltr(*command[:-1], groups).refused("cannot be written")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -99,3 +100,18 @@ def test_many_rows_and_long_labels_lie_down():
 def test_nothing_finished():
     with pytest.raises(UserError, match="No row is finished"):
         suite_bars([row("a", few=(0.1,))])
+
+
+def test_rates_of_identification():
+    made = Row("a", (0, 1), {"identify": {"rank1": 0.7}})
+    made.reports = {
+        seed: SimpleNamespace(data={"identify": {"many": 0.8, "zero": None, "rank1": 0.5 + 0.1 * seed}})
+        for seed in (0, 1)
+    }
+    bars = suite_bars([made])
+    assert bars.part == "identify" and bars.measures == ("many", "rank1")
+    np.testing.assert_allclose(bars.means, [[0.8, 0.55]])
+    np.testing.assert_array_equal(bars.published, [[np.nan, 0.7]])
+    figure = suite_bars_figure(bars)
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["many", "full test", "published"]
+    as_png(figure)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from oltr.errors import UserError
-from oltr.identify.groups import gap, groupings
+from oltr.identify.groups import groupings
 from oltr.identify.samples import GIVEN, Samples
 
 PROBES = Samples(
@@ -34,7 +34,6 @@ def test_by_identity_path_and_number(tmp_path):
         (sex,) = groupings(PROBES, table(tmp_path, text))
         assert sex.column == "sex" and sex.of.tolist() == ["f", "m", "f", "m"]
         assert sex.rates(HITS, TRIALS) == {"f": 0.5, "m": 0.0} and sex.sizes(TRIALS > 0) == {"f": 2, "m": 1}
-        assert gap(sex.rates(HITS, TRIALS)) == {"gap": 0.5, "worst": "m"}
 
 
 def test_several_columns_and_some_of_them(tmp_path):
@@ -71,7 +70,3 @@ def test_bad_tables(tmp_path, text, words):
 def test_a_probe_counts_as_often_as_it_has_mates(tmp_path):
     (sex,) = groupings(PROBES, table(tmp_path, "label,sex\nann,f\nbob,m\ncy,x\n"))
     assert sex.rates(HITS, np.array([3, 1, 1, 0])) == {"f": 0.75, "m": 0.0, "x": None}
-
-
-def test_no_group_is_measured():
-    assert gap({"a": None}) == {"gap": None, "worst": None}

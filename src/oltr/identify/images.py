@@ -41,15 +41,19 @@ def list_samples(source: str, by_run: bool, training: bool = False) -> Samples:
             "oltr identify RUN ..., for images",
         )
     flat: Flat = "train" if training else "test"
-    manifest = read_source(source, flat=flat)
+    return manifest_samples(source, read_source(source, flat=flat), training)
+
+
+def manifest_samples(name: str, manifest: Manifest, training: bool = False) -> Samples:
+    """Test and open images of a manifest, or its training images, without features."""
     splits = tuple(each for each in (("train",) if training else ("test", "open")) if manifest.sizes()[each])
     if not splits:
-        raise UserError(f"{source} has no {'training' if training else 'test or open'} images.")
+        raise UserError(f"{name} has no {'training' if training else 'test or open'} images.")
     rows = np.concatenate([manifest.positions(split) for split in splits])
     table = manifest.table.iloc[rows].reset_index(drop=True)
     unnamed = (table["split"] == "open") & (table["label"] == UNNAMED)
     return Samples(
-        str(source),
+        name,
         {},
         table["label"].mask(unnamed, "").to_numpy(dtype=object),
         table["path"].to_numpy(dtype=object),
@@ -68,7 +72,7 @@ def embedded(samples: Samples, run: TrainedRun | None) -> Samples:
     for split in splits:
         for name, part in _embedded(run, manifest, split, f"features of {samples.name}").items():
             features.setdefault(name, []).append(part)
-    return replace(samples, features={name: torch.cat(parts) for name, parts in features.items()})
+    return replace(samples, features={each: torch.cat(parts) for each, parts in features.items()})
 
 
 def _embedded(run: TrainedRun, manifest: Manifest, split: str, what: str) -> dict[str, Tensor]:

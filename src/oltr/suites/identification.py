@@ -18,6 +18,7 @@ from oltr.errors import UserError
 from oltr.identify.feature_files import is_feature_source
 from oltr.identify.files import NUMBERS, write_result
 from oltr.identify.identify import answer
+from oltr.identify.images import manifest_samples
 from oltr.identify.left_out import warn_of_trained
 from oltr.identify.question import Question, ask
 from oltr.identify.result import SHOWN
@@ -104,7 +105,9 @@ def ask_suite(plan: Plan, part: Part, source: str, manifest: Manifest) -> Identi
     if given.probes is None or given.gallery is None:
         raise UserError(f"The suite {suite.name} needs --probes and --gallery.", suite.source or "")
     _check_images(given, suite)
-    train = given.train or (None if given.shots_from else source)
+    train: str | Samples | None = given.train
+    if train is None and given.shots_from is None:
+        train = manifest_samples(source, manifest, training=True)
     question = ask(
         given.probes,
         given.gallery,
