@@ -7,7 +7,7 @@ People are drawn with a fixed seed: of one half images are kept for training, fr
 (exponentially falling); of the other half, three in four are identified: `--enrolled` images of each are in
 the gallery, beside all images of the rest, the others are probes. Recipe ms1m-lt made small (and every method
 in two stages, the first of which they share), `oltr suite` with several seeds: these are of training, the
-people stay the same.
+people stay the same. Beside it, what is found without a network: pixels, less the mean of their image.
 """
 
 from __future__ import annotations
@@ -19,16 +19,21 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
 from record import record
 
 from oltr.data.manifest import Manifest
 from oltr.data.sources import read_source
+from oltr.identify.identify import identify
+from oltr.identify.samples import GIVEN, Samples
 from oltr.suites.plan import IdentifySources, SuiteOptions
 from oltr.suites.run_suite import run_suite
 
 COLUMNS = ("many", "few", "one", "zero", "rank1", "rank5")
+SETTINGS = ("backbone", "image_size", "batch_size", "epochs", "smallest", "enrolled", "shot_similarity")
+RECIPE = "base: ms1m-lt\n"  # without its published rows, which are of other people
 SUITE = """about: people who were not trained on
-recipe: ms1m-lt
+recipe: {recipe}
 identify: {{mates: nearest, shot_similarity: {similar}}}
 rows:
   - {{method: plain}}
@@ -73,7 +78,10 @@ def write_parts(manifest: Manifest, parts: dict[str, pd.DataFrame], folder: Path
 
 def options(asked: argparse.Namespace, files: dict[str, str], folder: Path) -> SuiteOptions:
     """The suite, with the recipe made small."""
-    (folder / "faces.yaml").write_text(SUITE.format(similar=asked.shot_similarity), encoding="utf-8")
+    recipe = (folder / "small.yaml").absolute()
+    recipe.write_text(RECIPE, encoding="utf-8")
+    suite = SUITE.format(recipe=recipe, similar=asked.shot_similarity)
+    (folder / "faces.yaml").write_text(suite, encoding="utf-8")
     size = (f"data.image_size={asked.image_size}", f"data.stored_size={asked.image_size}")
     rates = ("lr", "classifier_lr", "memory_lr")
     batch = [f"stage{stage}.batch_size={asked.batch_size}" for stage in (1, 2)]
@@ -104,6 +112,18 @@ def rows_of(values: dict[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
+def pixels(manifest: Manifest, parts: dict[str, pd.DataFrame], size: int) -> dict[str, Any]:
+    """The rates of pixels; pseudo-shots would be of other subsets."""
+    asked = []
+    for name in ("probes", "gallery", "distractors"):
+        rows = [manifest.read(path, size).mean(axis=2).ravel() for path in parts[name]["path"]]
+        features = torch.from_numpy(np.array(rows, np.float32))
+        labels = parts[name]["label"].to_numpy(dtype=object)
+        asked.append(Samples(name, {GIVEN: features - features.mean(dim=1, keepdim=True)}, labels))
+    found = identify(*asked[:2], distractors=asked[2]).to_dict()
+    return {"label": "pixels", "method": None, "mean": {key: found.get(key) for key in COLUMNS}}
+
+
 def main() -> None:
     """Draw, train, identify, print, write JSON."""
     parser = argparse.ArgumentParser(description="Faces, end to end.")
@@ -128,9 +148,10 @@ def main() -> None:
         outcome = run_suite(options(asked, write_parts(manifest, parts, folder), folder))
     print(outcome.text)
     sizes = {name: {"people": part["label"].nunique(), "images": len(part)} for name, part in parts.items()}
-    settings = {name: getattr(asked, name) for name in ("backbone", "image_size", "batch_size", "epochs")}
-    settings |= {"mates": "nearest", "shot_similarity": asked.shot_similarity}
-    record(asked.out, rows_of(outcome.values), data=asked.data, drawn=sizes, settings=settings)
+    settings = {name: getattr(asked, name) for name in SETTINGS}
+    rows = [*rows_of(outcome.values), pixels(manifest, parts, asked.image_size)]
+    print(f"pixels: rank 1 {100 * rows[-1]['mean']['rank1']:.2f}")
+    record(asked.out, rows, data=asked.data, drawn=sizes, settings={**settings, "mates": "nearest"})
 
 
 if __name__ == "__main__":
