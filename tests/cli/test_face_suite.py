@@ -104,6 +104,13 @@ def test_without_groups_and_by_features_of_another_network(oltr, faces):
     assert row["seeds"]["0"]["identify"]["counts"]["by_shot"] == {"many": 0, "few": 8, "one": 0, "zero": 0}
 
 
+def test_a_row_that_cannot_be_measured_leaves_the_others(oltr, faces):
+    (faces / "faces.yaml").write_text(ROWS + "  - {method: plain, label: none, embedding: meta}\n")
+    said = oltr(*words(faces, "--methods", "plain"))
+    assert said.code == 1 and "none (failed)" in said.out and "has no meta-embedding" in said.err
+    assert "\nplain " in said.out and "plain (" not in said.out
+
+
 def test_the_plan_of_the_papers_table(oltr, tmp_path):
     plan = json.loads(oltr("suite", "megaface", "--dry-run", "--json", "--out", tmp_path / "out").out)["runs"]
     assert [entry["run"] for entry in plan] == ["plain-0", "range-0", "oltr-0"]
