@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -38,12 +39,32 @@ def visit(browser):
         people.append(person)
         return page
 
+    def leave() -> None:
+        while people:
+            people.pop().close()
+
+    opened.leave = leave  # type: ignore[attr-defined]
     yield opened
-    for person in people:
-        person.close()
+    leave()
     # A refused request is told on the console by the browser itself.
-    assert [line for line in said if "409" not in line and "401" not in line] == []
+    told = [line for line in said if "409" not in line and "401" not in line]
+    assert not told, told
     assert [url for url in asked if not re.match(r"(http://127\.0\.0\.1:\d+/|blob:|data:)", url)] == []
+
+
+@pytest.fixture
+def serve_page(serve, visit):
+    """`serve`, every page closed before its server ends: an open one would go on asking, and tell of it."""
+
+    @contextmanager
+    def serving(run: Path, *words: str):
+        with serve(run, *words) as server:
+            try:
+                yield server
+            finally:
+                visit.leave()
+
+    return serving
 
 
 def send(page, files: list[Path], images: int) -> None:

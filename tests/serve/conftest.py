@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from tests.helpers.page import browser, visit  # noqa: F401
+from tests.helpers.page import browser, serve_page, visit  # noqa: F401
 from tests.helpers.serving import serving
 from tests.helpers.serving_processes import Serve, serving_processes
 

@@ -15,9 +15,9 @@ pytestmark = needs_browser
 IDS = "picks => picks.map(pick => pick.dataset.id)"
 
 
-def test_the_whole_walk(visit, serve, plain_run, strangers, tmp_path):
+def test_the_whole_walk(visit, serve_page, plain_run, strangers, tmp_path):
     run = shutil.copytree(plain_run, tmp_path / "run")
-    with serve(run) as server:
+    with serve_page(run) as server:
         page = visit(server.address, by="Ada")
         send(page, strangers["cyan"][:8], 8)
         count(page, "unknowns", 8)
@@ -48,7 +48,7 @@ def test_the_whole_walk(visit, serve, plain_run, strangers, tmp_path):
         page.locator('.card.class[data-class="cyan"]').wait_for()
         page.close()
         server.kill()
-    with serve(run) as server:
+    with serve_page(run) as server:
         page = visit(server.address)
         count(page, "images", 11)
         count(page, "unknowns", 0)
@@ -62,8 +62,8 @@ def test_the_whole_walk(visit, serve, plain_run, strangers, tmp_path):
         count(page, "unknowns", 11)
 
 
-def test_two_people_at_once(visit, serve, plain_run, strangers, tmp_path):
-    with serve(shutil.copytree(plain_run, tmp_path / "run")) as server:
+def test_two_people_at_once(visit, serve_page, plain_run, strangers, tmp_path):
+    with serve_page(shutil.copytree(plain_run, tmp_path / "run")) as server:
         ada = visit(server.address, by="Ada")
         send(ada, strangers["cyan"], 10)
         ben = visit(server.address, by="Ben")
@@ -90,8 +90,8 @@ def test_two_people_at_once(visit, serve, plain_run, strangers, tmp_path):
         assert ada.locator(".card.action").count() == 2
 
 
-def test_undoing_what_somebody_undid_already(visit, serve, plain_run, strangers, tmp_path):
-    with serve(shutil.copytree(plain_run, tmp_path / "run")) as server:
+def test_undoing_what_somebody_undid_already(visit, serve_page, plain_run, strangers, tmp_path):
+    with serve_page(shutil.copytree(plain_run, tmp_path / "run")) as server:
         ada, ben = visit(server.address, by="Ada"), visit(server.address, by="Ben")
         send(ada, strangers["cyan"], 10)
         to_unknowns(ada)
@@ -119,8 +119,8 @@ def test_undoing_what_somebody_undid_already(visit, serve, plain_run, strangers,
         count(ada, "unknowns", 10)
 
 
-def test_a_class_that_somebody_made_meanwhile(visit, serve, plain_run, strangers, tmp_path):
-    with serve(shutil.copytree(plain_run, tmp_path / "run")) as server:
+def test_a_class_that_somebody_made_meanwhile(visit, serve_page, plain_run, strangers, tmp_path):
+    with serve_page(shutil.copytree(plain_run, tmp_path / "run")) as server:
         ada, ben = visit(server.address, by="Ada"), visit(server.address, by="Ben")
         send(ada, strangers["cyan"], 10)
         to_unknowns(ben)
@@ -141,14 +141,14 @@ def test_a_class_that_somebody_made_meanwhile(visit, serve, plain_run, strangers
         count(ada, "classes", 7)
 
 
-def test_images_with_a_wrong_answer_are_named_together(visit, serve, plain_run, photo_folder, tmp_path):
+def test_images_with_a_wrong_answer_are_named_together(visit, serve_page, plain_run, photo_folder, tmp_path):
     reds = sorted((photo_folder / "train" / "red").iterdir())
 
     def all_shown() -> None:
         with page.expect_response(lambda answer: "limit=1000" in answer.url):
             page.click("#pick-all")
 
-    with serve(shutil.copytree(plain_run, tmp_path / "run")) as server:
+    with serve_page(shutil.copytree(plain_run, tmp_path / "run")) as server:
         page = visit(server.address, by="Ada")
         send(page, [*reds, *sorted((photo_folder / "train" / "blue").iterdir())[:2]], len(reds) + 2)
         page.fill("#filter-class", "red")
@@ -188,8 +188,8 @@ def test_images_with_a_wrong_answer_are_named_together(visit, serve, plain_run, 
         assert selected.text_content() == "0 images selected"
 
 
-def test_the_keyboard_alone(visit, serve, plain_run, strangers, tmp_path):
-    with serve(shutil.copytree(plain_run, tmp_path / "run")) as server:
+def test_the_keyboard_alone(visit, serve_page, plain_run, strangers, tmp_path):
+    with serve_page(shutil.copytree(plain_run, tmp_path / "run")) as server:
         page = visit(server.address)
         send(page, strangers["cyan"], 10)
         page.locator("body").press("2")
@@ -215,8 +215,8 @@ def test_the_keyboard_alone(visit, serve, plain_run, strangers, tmp_path):
 
 
 @pytest.mark.parametrize("width", [360, 390, 1280])
-def test_every_tab_fits_its_screen(visit, serve, plain_run, strangers, tmp_path, width):
-    with serve(shutil.copytree(plain_run, tmp_path / "run")) as server:
+def test_every_tab_fits_its_screen(visit, serve_page, plain_run, strangers, tmp_path, width):
+    with serve_page(shutil.copytree(plain_run, tmp_path / "run")) as server:
         page = visit(server.address, width=width)
         send(page, strangers["cyan"], 10)
         for tab in ("images", "unknowns", "classes", "history"):
@@ -225,13 +225,13 @@ def test_every_tab_fits_its_screen(visit, serve, plain_run, strangers, tmp_path,
             assert page.evaluate("document.documentElement.scrollWidth") <= width, tab
 
 
-def test_a_group_that_is_open_stays_when_all_are_grouped_anew(visit, serve, plain_run, strangers, tmp_path):
+def test_an_open_group_stays_when_all_are_grouped_anew(visit, serve_page, plain_run, strangers, tmp_path):
     def ask(call: str, body: dict) -> None:
         """Do something behind the page's back, and wait until it has read the groups again."""
         with page.expect_response(lambda r: r.url.endswith("/clusters") and r.request.method == "GET"):
             page.evaluate(ASK, [call, body])
 
-    with serve(shutil.copytree(plain_run, tmp_path / "run")) as server:
+    with serve_page(shutil.copytree(plain_run, tmp_path / "run")) as server:
         page = visit(server.address)
         send(page, strangers["cyan"], 10)
         to_unknowns(page)

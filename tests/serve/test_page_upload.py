@@ -30,8 +30,8 @@ DROP = """bytes => {
 }"""
 
 
-def test_the_page_asks_for_the_token(visit, serve, plain_run, tmp_path):
-    with serve(shutil.copytree(plain_run, tmp_path / "run"), "--token", TOKEN) as server:
+def test_the_page_asks_for_the_token(visit, serve_page, plain_run, tmp_path):
+    with serve_page(shutil.copytree(plain_run, tmp_path / "run"), "--token", TOKEN) as server:
         page = visit(server.address)
         page.fill("input", "something else that is wrong")
         page.keyboard.press("Enter")
@@ -42,12 +42,12 @@ def test_the_page_asks_for_the_token(visit, serve, plain_run, tmp_path):
         count(page, "classes", 6)
 
 
-def test_a_browser_that_keeps_no_cookie_is_told(visit, serve, plain_run, tmp_path):
+def test_a_browser_that_keeps_no_cookie_is_told(visit, serve_page, plain_run, tmp_path):
     def without_cookie(route) -> None:
         assert route.fetch().status == 204
         route.fulfill(status=204)
 
-    with serve(shutil.copytree(plain_run, tmp_path / "run"), "--token", TOKEN) as server:
+    with serve_page(shutil.copytree(plain_run, tmp_path / "run"), "--token", TOKEN) as server:
         page = visit(server.address)
         page.route("**/login", without_cookie)
         page.route("**/state", lambda route: route.fulfill(status=401, json={"error": "A token is needed."}))
@@ -56,10 +56,10 @@ def test_a_browser_that_keeps_no_cookie_is_told(visit, serve, plain_run, tmp_pat
         page.get_by_role("alert").filter(has_text="did not keep the cookie").wait_for()
 
 
-def test_files_that_are_no_images_are_told(visit, serve, plain_run, strangers, tmp_path):
+def test_files_that_are_no_images_are_told(visit, serve_page, plain_run, strangers, tmp_path):
     text = tmp_path / "notes.jpg"
     text.write_text("not an image")
-    with serve(shutil.copytree(plain_run, tmp_path / "run")) as server:
+    with serve_page(shutil.copytree(plain_run, tmp_path / "run")) as server:
         page = visit(server.address)
         send(page, [text, strangers["pink"][0]], 1)
         failed = page.locator("#upload-failed")
@@ -67,8 +67,8 @@ def test_files_that_are_no_images_are_told(visit, serve, plain_run, strangers, t
         assert "notes.jpg" in failed.text_content() and "not an image" in failed.text_content()
 
 
-def test_a_folder_that_is_read_slowly_keeps_its_failures(visit, serve, plain_run, tmp_path):
-    with serve(shutil.copytree(plain_run, tmp_path / "run")) as server:
+def test_a_folder_that_is_read_slowly_keeps_its_failures(visit, serve_page, plain_run, tmp_path):
+    with serve_page(shutil.copytree(plain_run, tmp_path / "run")) as server:
         page = visit(server.address)
         count(page, "classes", 6)
         page.evaluate(DROP, list(png(UNKNOWN["pink"], seed=1)))
@@ -81,8 +81,8 @@ def test_a_folder_that_is_read_slowly_keeps_its_failures(visit, serve, plain_run
         assert page.locator("#upload-text").text_content().startswith("2 images · ")
 
 
-def test_images_rejected_before_are_told(visit, serve, plain_run, strangers, tmp_path):
-    with serve(shutil.copytree(plain_run, tmp_path / "run")) as server:
+def test_images_rejected_before_are_told(visit, serve_page, plain_run, strangers, tmp_path):
+    with serve_page(shutil.copytree(plain_run, tmp_path / "run")) as server:
         page = visit(server.address)
         send(page, strangers["pink"][:2], 2)
         first = page.evaluate("fetch('images').then(r => r.json()).then(r => r.images[0].id)")
