@@ -10,8 +10,10 @@ from oltr.openset.cosine import Cosine
 from oltr.openset.max_logit import MaxLogit
 from oltr.openset.moments import ROUNDING
 from oltr.openset.relative_mahalanobis import RelativeMahalanobis
+from oltr.openset.scale import Scale70
 from oltr.openset.scores import FittedScore, Score, ScoreInfo, register
 from oltr.openset.unit_mahalanobis import UnitMahalanobis
+from oltr.openset.whitened_cosine import WhitenedCosine
 
 
 class _Part(NamedTuple):
@@ -55,10 +57,10 @@ def _standardised(score: Score, features: Tensor, logits: Tensor) -> _Part:
 
 
 def _info(*parts: type[Score]) -> ScoreInfo:
-    infos = [part.info for part in parts]
+    infos, names = [part.info for part in parts], [part.name for part in parts]
     return ScoreInfo(
         title=" + ".join(info.title for info in infos),
-        summary=f"The sum of {' and '.join(part.name for part in parts)}, each by its mean and deviation on "
+        summary=f"The sum of {', '.join(names[:-1])} and {names[-1]}, each by its mean and deviation on "
         "validation images",
         paper="; ".join(info.paper for info in infos),
         year=max(info.year for info in infos),
@@ -90,4 +92,13 @@ class MaxLogitAndCosine(SumOfScores):
 
     name = "max-logit+cosine"
     parts = (MaxLogit, Cosine)
+    info = _info(*parts)
+
+
+@register
+class ScaleAndCosines(SumOfScores):
+    """The scaled logits and the cosine to the nearest class mean, as it is and whitened: `oltr2`'s own."""
+
+    name = "scale-70+cosine+whitened-cosine"
+    parts = (Scale70, Cosine, WhitenedCosine)
     info = _info(*parts)
