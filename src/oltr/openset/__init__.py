@@ -24,7 +24,7 @@ from oltr.openset.sum_of_scores import (
     MaxLogitAndCosine,
     MaxLogitAndRelativeMahalanobis,
     MaxLogitAndUnitMahalanobis,
-    ScaleAndCosines,
+    ScaleAndWhitenedCosine,
     SumOfScores,
 )
 from oltr.openset.threshold import choose_threshold
@@ -51,7 +51,7 @@ __all__ = [
     "RelativeMahalanobis",
     "Scale",
     "Scale70",
-    "ScaleAndCosines",
+    "ScaleAndWhitenedCosine",
     "Score",
     "ScoreInfo",
     "Softmax",

@@ -33,7 +33,8 @@ class Scale(Score):
 
     def value(self, features: Tensor, logits: Tensor, reachability: Tensor | None = None) -> Tensor:
         pairs = zip(parts(features, AT_A_TIME), parts(logits, AT_A_TIME), strict=True)
-        return torch.cat([(z.double() * _scale(x.double(), self.percentile)).logsumexp(dim=1) for x, z in pairs])
+        scaled = (z.double() * _scale(x.double(), self.percentile) for x, z in pairs)
+        return torch.cat([part.logsumexp(dim=1) for part in scaled])
 
 
 @register

@@ -57,10 +57,10 @@ def _standardised(score: Score, features: Tensor, logits: Tensor) -> _Part:
 
 
 def _info(*parts: type[Score]) -> ScoreInfo:
-    infos, names = [part.info for part in parts], [part.name for part in parts]
+    infos = [part.info for part in parts]
     return ScoreInfo(
         title=" + ".join(info.title for info in infos),
-        summary=f"The sum of {', '.join(names[:-1])} and {names[-1]}, each by its mean and deviation on "
+        summary=f"The sum of {' and '.join(part.name for part in parts)}, each by its mean and deviation on "
         "validation images",
         paper="; ".join(info.paper for info in infos),
         year=max(info.year for info in infos),
@@ -96,9 +96,9 @@ class MaxLogitAndCosine(SumOfScores):
 
 
 @register
-class ScaleAndCosines(SumOfScores):
-    """The scaled logits and the cosine to the nearest class mean, as it is and whitened: `oltr2`'s own."""
+class ScaleAndWhitenedCosine(SumOfScores):
+    """The energy of scaled logits and the whitened cosine to the nearest class mean."""
 
-    name = "scale-70+cosine+whitened-cosine"
-    parts = (Scale70, Cosine, WhitenedCosine)
+    name = "scale-70+whitened-cosine"
+    parts = (Scale70, WhitenedCosine)
     info = _info(*parts)

@@ -23,8 +23,8 @@ class _Directions(NamedTuple):
 class WhitenedCosine(FittedScore[_Directions]):
     """max_k cos(W(v − m), W(μ_k − m)), v = v_direct, m the mean training feature, μ_k the class means.
 
-    WᵀW = Σ⁻¹, Σ the shrunk covariance within classes that `mahalanobis` has. What varies within classes counts
-    less, what tells them apart more; unlike a distance it does not grow with all that is unusual.
+    WᵀW = Σ⁻¹, Σ the shrunk covariance within classes, as `mahalanobis` has it. What varies within classes
+    counts less, what tells them apart more; unlike a distance it does not grow with all that is unusual.
     """
 
     name = "whitened-cosine"
@@ -35,8 +35,8 @@ class WhitenedCosine(FittedScore[_Directions]):
         paper="Dehak et al., Front-End Factor Analysis for Speaker Verification, IEEE Transactions on Audio, "
         "Speech, and Language Processing 2011",
         year=2011,
-        changes="seen from the mean feature, class means in the place of single recordings; the covariance is shrunk after Ledoit and "
-        "Wolf (2004), so that few images suffice",
+        changes="seen from the mean feature; class means in the place of single recordings; the covariance "
+        "is shrunk after Ledoit and Wolf (2004), so that few images suffice",
     )
     higher_is_known = True
     limits = (-1, 1)
