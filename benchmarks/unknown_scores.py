@@ -29,6 +29,7 @@ from oltr.openset import SCORES, Score, choose_threshold
 
 DRAWS, THRESHOLD_DRAWS, PER_CLASS, RATE = 300, 30, (1, 2, 5), 0.05
 NAMES = [name for name in SCORES if not SCORES[name]().view]
+THRESHOLDS = ("softmax", "max-logit", "max-logit+cosine", "scale-70+whitened-cosine")
 Side = dict[str, Tensor]
 
 
@@ -51,15 +52,15 @@ def main() -> None:
 def measured(folder: Path, beside: str) -> list[dict[str, Any]]:
     """A row for each score that these outputs suffice for."""
     sides = {s: load_file(folder / "outputs" / f"{s}.safetensors") for s in ("train", "val", "test", "open")}
-    values = {}
+    scores = {}
     for name in NAMES:
         try:
-            values[name] = fit(name, sides)
+            scores[name] = fit(name, sides)
         except UserError:  # reachability without a memory
             continue
-    reference = by_class(values[beside], sides)
+    reference = by_class(scores[beside], sides)
     rows = []
-    for name, score in values.items():
+    for name, score in scores.items():
         known, unknown = (of(score, sides[side]) for side in ("test", "open"))
         gain = by_class(score, sides) - reference
         rows.append(
@@ -70,21 +71,26 @@ def measured(folder: Path, beside: str) -> list[dict[str, Any]]:
                 "gain": float(gain.mean()),
                 "gain_deviation": spread(gain),
                 "gain_halves": [float(gain[:, start::2].mean()) for start in range(min(2, gain.shape[1]))],
-                "thresholds": [at_threshold(name, score, sides, few) for few in (None, *PER_CLASS)],
             }
         )
+        if name in THRESHOLDS:
+            rows[-1]["thresholds"] = [at_threshold(score, sides, few) for few in (None, *PER_CLASS)]
     return rows
 
 
-def fit(name: str, sides: dict[str, Side], val: Side | None = None) -> Score:
-    train, val = sides["train"], sides["val"] if val is None else val
+def fit(name: str, sides: dict[str, Side]) -> Score:
+    train = sides["train"]
     score = SCORES[name]().fit(train["features"], train["logits"], train["labels"])
     of(score, sides["test"])  # raises where something is missing
-    return score.calibrate(val["features"], val["logits"])
+    return score.calibrate(*inputs(sides["val"])[:2])
 
 
 def of(score: Score, side: Side) -> Tensor:
-    return score(side["features"], side["logits"], side.get("reachability"))
+    return score(*inputs(side))
+
+
+def inputs(side: Side) -> tuple[Tensor, Tensor, Tensor | None]:
+    return side["features"], side["logits"], side.get("reachability")
 
 
 def by_class(score: Score, sides: dict[str, Side]) -> Tensor:
@@ -111,35 +117,21 @@ def spread(gain: Tensor) -> float:
     return float(torch.stack([gain[draw(known)][:, draw(unknown)].mean() for _ in range(DRAWS)]).std())
 
 
-def at_threshold(name: str, score: Score, sides: dict[str, Side], few: int | None) -> dict[str, Any]:
-    """What the threshold at 5 % of the validation images rejects, of all of them or of a few per class."""
+def at_threshold(score: Score, sides: dict[str, Side], few: int | None) -> dict[str, Any]:
+    """What the threshold at 5 % of the validation images rejects: of all of them, or of a few per class."""
     random, shares = torch.Generator().manual_seed(0), []
     for _ in range(THRESHOLD_DRAWS if few else 1):
-        val = sides["val"] if few is None else drawn(sides["val"], few, random)
+        val = drawn(sides["val"], few, random) if few else sides["val"]
         score.calibrate(val["features"], val["logits"])
-        kind = SCORES[name]
-        values = {
-            side: score.value(part["features"], part["logits"], part.get("reachability"))
-            for side, part in (sides | {"val": val}).items()
-            if side != "train"
-        }
-        threshold = choose_threshold(kind, values["val"], RATE)
-        shares.append(
-            [float(score.is_unknown(values[side], threshold).double().mean()) for side in ("test", "open")]
-        )
-    score.calibrate(sides["val"]["features"], sides["val"]["logits"])
-    found = torch.tensor(shares)
-    row: dict[str, Any] = {
-        "per_class": few or "all",
-        "rejected": float(found[:, 0].mean()),
-        "found": float(found[:, 1].mean()),
-    }
-    return (
-        row
-        if few is None
-        else row
-        | {"rejected_deviation": float(found[:, 0].std()), "found_deviation": float(found[:, 1].std())}
-    )
+        known, test, unknown = (score.value(*inputs(side)) for side in (val, sides["test"], sides["open"]))
+        threshold = choose_threshold(score, known, RATE)
+        shares.append([float(score.is_unknown(side, threshold).double().mean()) for side in (test, unknown)])
+    score.calibrate(*inputs(sides["val"])[:2])
+    rejected, found = torch.tensor(shares).T
+    row = {"per_class": few or "all", "rejected": float(rejected.mean()), "found": float(found.mean())}
+    if few is None:
+        return row
+    return row | {"rejected_deviation": float(rejected.std()), "found_deviation": float(found.std())}
 
 
 def drawn(side: Side, few: int, random: torch.Generator) -> Side:
