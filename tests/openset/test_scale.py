@@ -6,8 +6,14 @@ from oltr.openset import SCORES
 from tests.helpers.separable import outputs
 
 
-@pytest.mark.parametrize(("dims", "largest"), [(1, 1), (5, 1), (12, 2), (64, 10), (512, 77)])
-def test_it_is_the_energy_of_a_scaled_feature_through_a_linear_head(dims, largest):
+@pytest.mark.parametrize(
+    ("name", "dims", "largest"),
+    [
+        *[("scale", 1, 1), ("scale", 5, 1), ("scale", 12, 2), ("scale", 64, 10), ("scale", 512, 77)],
+        *[("scale-70", 1, 1), ("scale-70", 12, 4), ("scale-70", 64, 19)],
+    ],
+)
+def test_it_is_the_energy_of_a_scaled_feature_through_a_linear_head(name, dims, largest):
     random = torch.Generator().manual_seed(0)
     features = torch.randn(9, dims, generator=random).abs()
     weight = torch.randn(4, dims, generator=random) / dims
@@ -16,7 +22,7 @@ def test_it_is_the_energy_of_a_scaled_feature_through_a_linear_head(dims, larges
         scale = np.exp(row.sum() / np.sort(row)[-largest:].sum())
         expected.append(np.log(np.exp(weight.double().numpy() @ (scale * row)).sum()))
     logits = features.double() @ weight.double().T
-    found = SCORES["scale"]().value(features, logits)
+    found = SCORES[name]().value(features, logits)
     torch.testing.assert_close(found, torch.tensor(np.array(expected)), rtol=1e-5, atol=1e-5)
 
 

@@ -54,11 +54,11 @@ class Oltr2(Method):
 
     z_e are the logits of expert e, the network's their mean. The last two terms compare views of an image in
     projections of v_direct, and are left out where there is one view. The memory is the class means of
-    v_direct after training: the unknown score adds the cosine to the nearest of them to the largest logit.
+    v_direct after training: the unknown score adds the whitened cosine to the nearest of them to SCALE.
     """
 
     Settings = Oltr2Settings
-    score = "max-logit+cosine"
+    score = "scale-70+whitened-cosine"
     info = MethodInfo(
         title="OLTR 2 (ours)",
         summary="Balanced softmax, experts that agree, contrast between views; unknown by logit and memory",

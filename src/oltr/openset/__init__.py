@@ -17,18 +17,20 @@ from oltr.openset.reachability import Reachability
 from oltr.openset.rejection import RejectionRule
 from oltr.openset.relative_mahalanobis import RelativeMahalanobis
 from oltr.openset.rollup import fit_thresholds, roll_up
-from oltr.openset.scale import Scale
+from oltr.openset.scale import Scale, Scale70
 from oltr.openset.scores import SCORES, FittedScore, Score, ScoreInfo
 from oltr.openset.softmax import Softmax
 from oltr.openset.sum_of_scores import (
     MaxLogitAndCosine,
     MaxLogitAndRelativeMahalanobis,
     MaxLogitAndUnitMahalanobis,
+    ScaleAndWhitenedCosine,
     SumOfScores,
 )
 from oltr.openset.threshold import choose_threshold
 from oltr.openset.unit_mahalanobis import UnitMahalanobis
 from oltr.openset.vim import VirtualLogit
+from oltr.openset.whitened_cosine import WhitenedCosine
 
 __all__ = [
     "SCORES",
@@ -48,6 +50,8 @@ __all__ = [
     "RejectionRule",
     "RelativeMahalanobis",
     "Scale",
+    "Scale70",
+    "ScaleAndWhitenedCosine",
     "Score",
     "ScoreInfo",
     "Softmax",
@@ -55,6 +59,7 @@ __all__ = [
     "TextbookOpenMax",
     "UnitMahalanobis",
     "VirtualLogit",
+    "WhitenedCosine",
     "choose_threshold",
     "fit_thresholds",
     "roll_up",

@@ -10,8 +10,10 @@ from oltr.openset.cosine import Cosine
 from oltr.openset.max_logit import MaxLogit
 from oltr.openset.moments import ROUNDING
 from oltr.openset.relative_mahalanobis import RelativeMahalanobis
+from oltr.openset.scale import Scale70
 from oltr.openset.scores import FittedScore, Score, ScoreInfo, register
 from oltr.openset.unit_mahalanobis import UnitMahalanobis
+from oltr.openset.whitened_cosine import WhitenedCosine
 
 
 class _Part(NamedTuple):
@@ -90,4 +92,13 @@ class MaxLogitAndCosine(SumOfScores):
 
     name = "max-logit+cosine"
     parts = (MaxLogit, Cosine)
+    info = _info(*parts)
+
+
+@register
+class ScaleAndWhitenedCosine(SumOfScores):
+    """The energy of scaled logits and the whitened cosine to the nearest class mean."""
+
+    name = "scale-70+whitened-cosine"
+    parts = (Scale70, WhitenedCosine)
     info = _info(*parts)
