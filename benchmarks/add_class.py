@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+import yaml
 from record import record
 from torch import Tensor
 
@@ -55,12 +56,18 @@ def pool_of(run: TrainedRun, known: bool, seed: int) -> tuple[TrainedRun, Pool]:
 
 
 def halved(path: Path, folder: Path) -> Path:
-    """A copy of a run that measures on every other of its validation images, and knows the rest."""
+    """A copy of a run that measures on every other of its validation images, and knows the rest.
+
+    It does not find its data: what is kept of the images is all there is.
+    """
+    TrainedRun(path).own_outputs()["train"]
     copy = Path(shutil.copytree(path, folder / path.name, ignore=shutil.ignore_patterns("checkpoints")))
     val = Outputs.load(copy / "outputs/val.safetensors")
     rows = np.argsort(val.labels.numpy(), kind="stable")
     for split, part in (("val", rows[::2]), ("test", rows[1::2])):
         val.subset(part).save(copy / f"outputs/{split}.safetensors")
+    facts = yaml.safe_load((copy / "run.yaml").read_text())
+    (copy / "run.yaml").write_text(yaml.safe_dump(facts | {"source": str(copy / "nowhere")}))
     return copy
 
 
@@ -95,9 +102,9 @@ def refitted(run: TrainedRun, features: dict[str, Tensor]) -> tuple[Tensor, Tens
     return weight, bias
 
 
-def rejected(run: TrainedRun, logits: Tensor) -> float:
-    """Percent that the run's rule calls unknown; of scores that follow from logits."""
-    values = run.fitted(run.rule.score).value(logits, logits)
+def rejected(run: TrainedRun, features: Tensor, logits: Tensor) -> float:
+    """Percent that the run's rule calls unknown."""
+    values = run.fitted(run.rule.score).value(features, logits)
     return 100 * float(run.rule.rejects(values).float().mean())
 
 
@@ -118,17 +125,17 @@ def measure(run: TrainedRun, pool: Pool, group: list[str], shots: int, refit: bo
     after = added(run, learn)
     then, now = logits_of(run, unknown), logits_of(after, unknown)
     kept, new = logits_of(after, test.features), logits_of(after, fresh)
-    score = after.fitted(after.rule.score)
+    known, score = torch.cat([test.features, fresh]), after.fitted(after.rule.score)
     row = {
         "new": right(new, labels),
         "old_before": right(test.logits, test.labels),
         "old_after": right(kept, test.labels),
-        "auroc_before": 100 * auroc(score(then, test.logits), score(then, then)),
-        "auroc_after": 100 * auroc(score(now, torch.cat([kept, new])), score(now, now)),
-        "unknown_recall_before": rejected(run, then),
-        "unknown_recall_after": rejected(after, now),
-        "new_rejected": rejected(after, new),
-        "old_rejected_after": rejected(after, kept),
+        "auroc_before": 100 * auroc(score(test.features, test.logits), score(unknown, then)),
+        "auroc_after": 100 * auroc(score(known, torch.cat([kept, new])), score(unknown, now)),
+        "unknown_recall_before": rejected(run, unknown, then),
+        "unknown_recall_after": rejected(after, unknown, now),
+        "new_rejected": rejected(after, fresh, new),
+        "old_rejected_after": rejected(after, test.features, kept),
     }
     if refit:
         weight, bias = refitted(run, learn)

@@ -7,6 +7,7 @@ import onnxruntime
 import pytest
 import torch
 from torch import nn
+from torch.nn import functional as F
 
 from oltr.export.graph import to_onnx
 from oltr.nn.classifier import CosineClassifier
@@ -16,6 +17,7 @@ from oltr.nn.extended_head import AddedRows, ExtendedHead
 from oltr.nn.generated_head import GeneratedHead
 from oltr.nn.heads import LinearHead, MetaEmbeddingHead
 from oltr.nn.memory import Memory
+from oltr.nn.memory_head import MemoryHead
 from oltr.nn.meta_embedding import MetaEmbedding
 from oltr.nn.regressed_head import RegressedHead
 from oltr.nn.regressors import RecursiveRegressor
@@ -35,6 +37,7 @@ def heads() -> dict[str, nn.Module]:
     made = {
         "linear": LinearHead(D, K),
         "cosine": CosineHead(D, K),
+        "class means": MemoryHead(D, K),
         "experts": ExpertHead(2, D // 2, K),
         "generated": GeneratedHead(torch.randn(K, D), COMMON, 10.0),
         "regressed": RegressedHead(nn.Linear(D, K), COMMON, COUNTS, RecursiveRegressor(D + 1, 3)),
@@ -44,6 +47,7 @@ def heads() -> dict[str, nn.Module]:
             MetaEmbedding(K, D, coefficients="raw"), CosineClassifier(D, K, form="paper")
         ),
     }
+    made["class means"].remember(torch.randn(D, D), torch.randn(D), F.normalize(means, dim=1))
     for name in ("generated", "regressed"):
         made[name].start_from(means)
     for name in ("memory", "raw"):

@@ -53,3 +53,13 @@ def test_the_same_data_give_the_same_head():
     features, labels = blobs()
     first, second = (fit_linear(features, labels, torch.zeros(3)) for _ in range(2))
     assert torch.equal(first[0], second[0]) and torch.equal(first[1], second[1])
+
+
+def test_what_is_known_of_each_image_is_left_to_whoever_knows_it():
+    features, labels = blobs()
+    known = torch.zeros(len(labels), 3)
+    known[range(len(labels)), labels] = 50.0
+    weight, bias, loss = fit_linear(features, labels, known, decay=0.01)
+    assert weight.abs().max() < 1e-4 and bias.abs().max() < 1e-4 and loss < 1e-6
+    same = fit_linear(features, labels, torch.tensor([0.5, 0.0, -1.0]).expand(len(labels), 3), decay=0.01)
+    torch.testing.assert_close(same[0], fit_linear(features, labels, torch.tensor([0.5, 0.0, -1.0]), decay=0.01)[0])

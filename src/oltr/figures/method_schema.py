@@ -14,6 +14,7 @@ from oltr.nn.cosine_head import CosineHead
 from oltr.nn.expert_head import ExpertHead
 from oltr.nn.generated_head import GeneratedHead
 from oltr.nn.heads import LinearHead, MetaEmbeddingHead
+from oltr.nn.memory_head import MemoryHead
 from oltr.nn.meta_embedding import MetaEmbedding
 from oltr.nn.network import Network
 from oltr.nn.regressed_head import RegressedHead
@@ -24,6 +25,7 @@ CLASSIFIERS: dict[type[nn.Module], str] = {
     LinearHead: "linear",
     CosineHead: "cosine",
     MetaEmbeddingHead: "cosine",
+    MemoryHead: "linear, beside class means",
     ExpertHead: "cosine, one of each expert",
     GeneratedHead: "cosine, some rows generated",
     RegressedHead: "linear, some rows regressed",

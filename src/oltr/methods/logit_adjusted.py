@@ -74,10 +74,16 @@ class LogitAdjusted(BalancedSoftmax):
         if not isinstance(network.backbone, MultilevelBackbone):
             return None
         assert isinstance(network.head, LinearHead)
-        s, counts = self.settings, self.train_counts.to(features.device).float()
-        prior = s.tau * (counts / counts.sum()).clamp(min=1e-12).log()
+        s, counts = self.settings, self.train_counts.to(features.device)
+        prior = log_prior(counts, s.tau)
         weight, bias, loss = fit_linear(features, labels, prior, decay=s.decay, iterations=s.iterations)
         bias.masked_fill_(counts == 0, NEVER)
         network.head.classifier.weight.data.copy_(weight)
         network.head.classifier.bias.data.copy_(bias)
         return loss
+
+
+def log_prior(counts: Tensor, tau: float) -> Tensor:
+    """τ log(n_k / Σ n), K: what is added to the logits in the loss."""
+    counts = counts.float()
+    return tau * (counts / counts.sum()).clamp(min=1e-12).log()

@@ -1,4 +1,4 @@
-"""Our own method: balanced softmax, experts that learn from each other, and views that are compared."""
+"""Our own method: balanced softmax, experts that learn from each other, views that are compared, a memory."""
 
 from __future__ import annotations
 
@@ -17,12 +17,16 @@ from oltr.losses.balanced_softmax import BalancedSoftmaxLoss
 from oltr.losses.consistency import consistency_loss
 from oltr.losses.mixed_labels import MixedLabels
 from oltr.methods.base import METHODS, Method, MethodInfo
+from oltr.methods.fit_beside_memory import fit_beside_memory
+from oltr.methods.logit_adjusted import NEVER, log_prior
 from oltr.nn.backbone import Backbone
 from oltr.nn.cosine_head import CosineHead
 from oltr.nn.direct_feature import DirectFeature
 from oltr.nn.expert_head import ExpertHead, expert_logits
 from oltr.nn.expert_stages import give_experts
 from oltr.nn.heads import Head, LinearHead
+from oltr.nn.memory_head import MemoryHead
+from oltr.nn.multilevel import MultilevelBackbone
 from oltr.nn.network import Network, Output
 from oltr.nn.projector import projector
 
@@ -38,6 +42,11 @@ class Oltr2Settings:
     contrast: float = 0.5  # weight of the contrastive term; of two views or more
     contrast_temperature: float = 0.1
     consistency: float = 0.0  # weight of views that foretell each other; of two views or more
+    # Where the backbone is frozen and the head is fitted:
+    memory: float = 20.0  # weight of the cosine to the class means
+    tau: float = 1.25  # weight of the log frequencies
+    decay: float = 5e-3  # of the linear classifier's weights
+    iterations: int = 60
 
     def __post_init__(self) -> None:
         within("settings.experts", self.experts, 1)
@@ -46,6 +55,10 @@ class Oltr2Settings:
         within("settings.contrast", self.contrast, 0)
         within("settings.contrast_temperature", self.contrast_temperature, 1e-6)
         within("settings.consistency", self.consistency, 0)
+        within("settings.memory", self.memory, 0)
+        within("settings.tau", self.tau, 0)
+        within("settings.decay", self.decay, 0)
+        within("settings.iterations", self.iterations, 1)
 
 
 @METHODS.register("oltr2")
@@ -55,13 +68,18 @@ class Oltr2(Method):
     z_e are the logits of expert e, the network's their mean. The last two terms compare views of an image in
     projections of v_direct, and are left out where there is one view. The memory is the class means of
     v_direct after training: the unknown score adds the whitened cosine to the nearest of them to SCALE.
+
+    On a frozen backbone nothing is trained. There the memory is part of the head (`MemoryHead`), and the
+    linear classifier beside it is the minimum of the logit-adjusted softmax.
     """
 
     Settings = Oltr2Settings
     score = "scale-70+whitened-cosine"
+    frozen_score = "scale-70"  # the memory is in the logits already
     info = MethodInfo(
         title="OLTR 2 (ours)",
-        summary="Balanced softmax, experts that agree, contrast between views; unknown by logit and memory",
+        summary="Balanced softmax, experts that agree, contrast between views; unknown by logit and memory; "
+        "on frozen features a linear head fitted beside the memory",
         paper="this project, 2026; parts after Ren et al. 2020 (balanced softmax), Wang et al. 2021 and Jin "
         "et al. 2023 (experts, agreement), Zhu et al. 2022 (contrast), Chen and He 2021 (consistency)",
         year=2026,
@@ -81,6 +99,8 @@ class Oltr2(Method):
         s, dims = self.settings, backbone.channels
         if s.experts > 1:
             give_experts(backbone, s.experts, self.image_size)
+        if isinstance(backbone, MultilevelBackbone):
+            return Network(backbone, DirectFeature(dims), MemoryHead(dims, self.num_classes, s.memory))
         head = self._head(dims, s.logit_scale if s.classifier == "cosine" else None)
         direct_feature = DirectFeature(backbone.channels)
         return Network(backbone, direct_feature, head, auxiliary=self._auxiliary(direct_feature.dims))
@@ -89,6 +109,19 @@ class Oltr2(Method):
         if self.settings.experts > 1:
             return ExpertHead(self.settings.experts, dims, self.num_classes, scale)
         return CosineHead(dims, self.num_classes, scale) if scale else LinearHead(dims, self.num_classes)
+
+    def fit(self, network: Network, features: Tensor, labels: Tensor) -> float | None:
+        if not isinstance(network.head, MemoryHead):
+            return None
+        s, counts = self.settings, self.train_counts.to(features.device)
+        prior = log_prior(counts, s.tau)
+        fitted = fit_beside_memory(
+            features, labels, prior, scale=s.memory, decay=s.decay, iterations=s.iterations
+        )
+        network.head.classifier.weight.data.copy_(fitted.weight)
+        network.head.classifier.bias.data.copy_(fitted.bias.masked_fill(counts == 0, NEVER))
+        network.head.remember(*fitted.memory)
+        return fitted.loss
 
     def _auxiliary(self, dims: int) -> nn.ModuleDict | None:
         parts: dict[str, nn.Module] = {}

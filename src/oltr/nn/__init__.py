@@ -19,6 +19,7 @@ from oltr.nn.fit_linear import fit_linear
 from oltr.nn.generated_head import GeneratedHead
 from oltr.nn.heads import Head, LinearHead, MetaEmbeddingHead, Output
 from oltr.nn.memory import Memory, squared_distances
+from oltr.nn.memory_head import MemoryHead
 from oltr.nn.meta_embedding import MetaEmbedding, MetaParts
 from oltr.nn.multilevel import MultilevelBackbone
 from oltr.nn.network import Network, build_attention
@@ -41,6 +42,7 @@ __all__ = [
     "Head",
     "LinearHead",
     "Memory",
+    "MemoryHead",
     "MetaEmbedding",
     "MetaEmbeddingHead",
     "MetaParts",

@@ -17,11 +17,13 @@ def fit_linear(
 ) -> tuple[Tensor, Tensor, float]:
     """W (K×D), b (K) and the loss at the minimum of mean −log softmax(W v + b + prior)[y] + decay/2 ‖W‖².
 
-    features N×D, labels N, prior K (zero: plain logistic regression; τ log n: logit-adjusted). The problem is
-    convex and starts at zero: the result depends on the data alone.
+    features N×D, labels N, prior K or N×K (zero: plain logistic regression; τ log n: logit-adjusted; also
+    what others say of each image). The problem is convex and starts at zero: the result depends on the data
+    alone.
     """
-    weight = torch.zeros(len(prior), features.shape[1], device=features.device, requires_grad=True)
-    bias = torch.zeros(len(prior), device=features.device, requires_grad=True)
+    classes = prior.shape[-1]
+    weight = torch.zeros(classes, features.shape[1], device=features.device, requires_grad=True)
+    bias = torch.zeros(classes, device=features.device, requires_grad=True)
     solver = torch.optim.LBFGS(
         [weight, bias], max_iter=iterations, tolerance_grad=1e-7, line_search_fn="strong_wolfe"
     )

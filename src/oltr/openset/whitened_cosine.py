@@ -13,14 +13,16 @@ from oltr.openset.parts import by_parts
 from oltr.openset.scores import FittedScore, ScoreInfo, register
 
 
-class _Directions(NamedTuple):
+class Directions(NamedTuple):
+    """Where the class means lie, seen from the mean of all, after whitening."""
+
     whitening: Tensor  # D×D
     centre: Tensor  # D, the mean training feature, whitened
     means: Tensor  # of the classes that have training images, as directions from there
 
 
 @register
-class WhitenedCosine(FittedScore[_Directions]):
+class WhitenedCosine(FittedScore[Directions]):
     """max_k cos(W(v − m), W(μ_k − m)), v = v_direct, m the mean training feature, μ_k the class means.
 
     WᵀW = Σ⁻¹, Σ the shrunk covariance within classes, as `mahalanobis` has it. What varies within classes
@@ -41,13 +43,20 @@ class WhitenedCosine(FittedScore[_Directions]):
     higher_is_known = True
     limits = (-1, 1)
 
-    def learn(self, features: Tensor, logits: Tensor, labels: Tensor) -> _Directions:
-        whitening, means = learn_whitened(features, labels, logits.shape[1])
-        centre = features.mean(dim=0, dtype=torch.float64) @ whitening
-        return _Directions(whitening, centre, F.normalize(means - centre, dim=1))
+    def learn(self, features: Tensor, logits: Tensor, labels: Tensor) -> Directions:
+        return learn_directions(features, labels, logits.shape[1])
 
-    def compare(self, features: Tensor, logits: Tensor, learned: _Directions) -> Tensor:
-        whitening, centre, means = learned
-        return by_parts(
-            lambda x: (F.normalize(x @ whitening - centre, dim=1) @ means.T).amax(dim=1), features
-        )
+    def compare(self, features: Tensor, logits: Tensor, learned: Directions) -> Tensor:
+        return by_parts(lambda x: cosines(x, learned).amax(dim=1), features)
+
+
+def learn_directions(features: Tensor, labels: Tensor, num_classes: int) -> Directions:
+    """The directions of the class means: N×D, N → Directions, in float64."""
+    whitening, means = learn_whitened(features, labels, num_classes)
+    centre = features.mean(dim=0, dtype=torch.float64) @ whitening
+    return Directions(whitening, centre, F.normalize(means - centre, dim=1))
+
+
+def cosines(x: Tensor, learned: Directions) -> Tensor:
+    """The cosine with the mean of each class that has training images: B×D float64 → B×k."""
+    return F.normalize(x @ learned.whitening - learned.centre, dim=1) @ learned.means.T

@@ -8,7 +8,7 @@ from oltr.config import RunConfig
 from oltr.data.broken import check_readable
 from oltr.data.image_access import open_images
 from oltr.data.manifest import Manifest
-from oltr.runs.rule import check_decision
+from oltr.runs.rule import check_decision, own_score
 from oltr.runs.train_run import as_packed
 from oltr.training.build import build_method, build_network
 from oltr.training.eval_size import check_eval_size
@@ -36,7 +36,7 @@ def check_run(config: RunConfig, manifest: Manifest) -> list[str]:
     taught = [] if config.distill.teacher is None else [f"the teacher {config.distill.teacher}"]
     return [
         f"the first image of each of {count(len(firsts), 'class')}",
-        f"the rejection rule ({config.decision.score or method.score})",
+        f"the rejection rule ({config.decision.score or own_score(config)})",
         f"{config.backbone} at {data.image_size} px with {start}",
         *taught,
     ]

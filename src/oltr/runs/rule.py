@@ -23,7 +23,7 @@ FALLBACK = "softmax"  # has a threshold of its own
 def check_decision(config: RunConfig, has_validation: bool) -> None:
     """Say before training, rather than after it, that no threshold could be chosen."""
     wish = config.decision
-    name = score_of(wish, config.method, has_validation)
+    name = score_of(wish, config, has_validation)
     score = SCORES[name]
     check_choice(score, wish.threshold, wish.unknown_rate)
     if name == "reachability" and not config.settings.get("reachability"):
@@ -36,11 +36,16 @@ def check_decision(config: RunConfig, has_validation: bool) -> None:
         )
 
 
-def score_of(wish: DecisionConfig, method: str, has_validation: bool) -> str:
+def score_of(wish: DecisionConfig, config: RunConfig, has_validation: bool) -> str:
     """The score that was asked for or is the method's own; softmax where that needs validation images."""
-    name = wish.score or METHODS[method].score
+    name = wish.score or own_score(config)
     measured = wish.threshold is not None or has_validation or SCORES[name].default_threshold is not None
     return name if wish.score or measured else FALLBACK
+
+
+def own_score(config: RunConfig) -> str:
+    """The score of the run's method, unless the user chooses another."""
+    return METHODS[config.method].own_score(config.train_backbone)
 
 
 def choose_rule(
@@ -50,7 +55,7 @@ def choose_rule(
     unknown_rate: float | None = None,
 ) -> RejectionRule:
     """The rule that these wishes lead to on the run's validation images."""
-    name = score or METHODS[run.config.method].score
+    name = score or own_score(run.config)
     check_choice(SCORES[name], threshold, unknown_rate)  # before images are read for hours
     known = None
     if unknown_rate is not None and "val" in run.outputs:
@@ -66,7 +71,7 @@ def wished_rule(run: TrainedRun) -> RejectionRule:
     softmax's.
     """
     wish = decision_of(run)
-    name = score_of(wish, run.config.method, "val" in run.outputs)
+    name = score_of(wish, run.config, "val" in run.outputs)
     default = SCORES[name].default_threshold
     wants_rate = wish.threshold is None and wish.unknown_rate is not None
     if wants_rate and default is not None and "val" not in run.outputs:

@@ -54,7 +54,7 @@ def measure_run(
     """What follows training: outputs, exemplars and rejection rule kept, report.json written."""
     folder, device = RunFolder(out), training_device(options)
     splits = [split for split in SPLITS if split in images and len(images[split])]
-    if SCORES[score_of(config.decision, config.method, "val" in splits)].needs_fit:
+    if SCORES[score_of(config.decision, config, "val" in splits)].needs_fit:
         splits.append("train")  # here, where all processes share the work
     for split in splits:
         with console.progress(f"evaluating {split}") as progress:
