@@ -145,6 +145,37 @@ def test_people_absent_from_the_gallery(oltr, files, tmp_path):
     oltr("identify", "--probes", files["probes"], "--gallery", nobody).refused("No probe has a mate")
 
 
+@pytest.mark.parametrize("mates", ["nearest", "each"])
+def test_an_image_without_a_name_is_no_false_alarm_to_itself(oltr, files, tmp_path, mates):
+    """Twenty probes without a name, in one source with the gallery: their nearest are others."""
+    named, far = np.load(files["probes"]), np.load(files["distractors"])["features"][:20]
+    features = np.concatenate([named["features"], far])
+    labels = np.array([*named["labels"], *[""] * 20])
+    np.savez(tmp_path / "all.npz", features=features, labels=labels)
+    command = ["identify", "--probes", tmp_path / "all.npz", "--gallery", tmp_path / "all.npz"]
+    found = json.loads(oltr(*command, "--mates", mates, "--json").out)
+    units = features.astype(float) / np.linalg.norm(features.astype(float), axis=1, keepdims=True)
+    similar = units[40:] @ (units if mates == "nearest" else units[40:]).T
+    similar[np.isclose(similar, 1)] = -1
+    assert found["thresholds"]["0.01"] == pytest.approx(similar.max())
+    assert found["counts"] | {"strangers": 20, "distractors": 20, "people": 4} == found["counts"]
+    alone = {"features": features[:41], "labels": labels[:41]}
+    np.savez(tmp_path / "all.npz", **alone)  # the only one of no name: with --mates each beside nobody
+    limit = json.loads(oltr(*command, "--mates", mates, "--json").out)["thresholds"]["0.01"]
+    assert (limit is None) == (mates == "each")
+
+
+def test_the_same_images_under_other_names(oltr, files, tmp_path):
+    command = ["identify", *asked(files, "probes", "gallery")]
+    assert "very same feature" not in oltr(*command).err
+    there, more = np.load(files["gallery"]), np.load(files["probes"])
+    for rows, words in (([3], "1 probe has"), ([3, 17, 3], "2 probes have")):
+        both = {key: np.concatenate([there[key], more[key][rows]]) for key in ("features", "labels")}
+        np.savez(tmp_path / "both.npz", **both)
+        said = oltr("identify", *asked(files, "probes"), "--gallery", tmp_path / "both.npz")
+        assert said.code == 0 and f"{words} a mate with the very same feature" in said.err
+
+
 def test_people_of_the_probes_among_the_distractors(oltr, files):
     said = oltr("identify", *asked(files, "probes", "gallery"), "--distractors", files["train"])
     assert said.code == 0 and "1 person of the probes among the distractors too: p0" in said.err
@@ -205,6 +236,7 @@ def test_features_are_those_of_the_runs_outputs(trained, pack):
     torch.testing.assert_close(read.of("direct"), torch.cat([each.features for each in kept]))
     torch.testing.assert_close(read.of("meta"), torch.cat([each.embeddings for each in kept]))
     assert len(read) == len(read.paths) and read.named.all()
+    assert read.root is None  # another pack beside it may have paths that are the same, and other images
 
 
 def test_groups_from_a_manifest_and_no_image_is_its_own_mate(oltr, trained, people, tmp_path):
@@ -227,6 +259,9 @@ def test_groups_from_a_manifest_and_no_image_is_its_own_mate(oltr, trained, peop
     assert found["counts"]["by_group"] == {"site": {"n": 3, "s": 2}}
     some = json.loads(oltr(*command, "--probes", probes).out)
     assert some["counts"]["probes"] == 2 and some["counts"]["people_absent"] == 1
+    moved = first.assign(path=people[0].name + "/" + first["path"], root=str(people[0].parent))
+    moved.to_csv(probes, index=False)  # the same files, said from another folder
+    assert json.loads(oltr(*command, "--probes", probes).out)["counts"] == found["counts"]
 
 
 def test_a_person_trained_on(oltr, trained, tmp_path):

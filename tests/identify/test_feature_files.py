@@ -188,4 +188,6 @@ def test_own_rows():
 
     one, other = samples(["a/1", "a/2"], "/x"), samples(["a/2", "a/3"], "/x")
     assert own_rows(one, one).tolist() == [0, 1] and own_rows(one, other).tolist() == [-1, 0]
-    assert own_rows(one, samples(["a/2"], "/elsewhere")) is None
+    assert own_rows(one, samples(["a/2"], "/elsewhere")).tolist() == [-1, -1]
+    assert own_rows(one, samples(["../x/a/2", "/x/a/1"], "/y")).tolist() == [1, 0]  # other words for them
+    assert own_rows(one, samples(["a/2"], None)).tolist() == [-1, -1]  # not known

@@ -64,7 +64,7 @@ def same_identity(
 ) -> tuple[np.ndarray, np.ndarray]:
     """All pairs (query, reference) of one identity; −1 is of none. `order` sorts the queries."""
     order = np.argsort(queries, kind="stable") if order is None else order
-    ordered, known = queries[order], np.flatnonzero(references >= 0)
+    ordered, known = queries[order], np.flatnonzero(references != -1)
     first = np.searchsorted(ordered, references[known], "left")
     number = np.searchsorted(ordered, references[known], "right") - first
     before = np.cumsum(number) - number

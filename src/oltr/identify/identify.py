@@ -12,7 +12,7 @@ import torch
 from oltr.console import console
 from oltr.errors import UserError
 from oltr.identify.images import embedded
-from oltr.identify.left_out import warn_of_trained
+from oltr.identify.left_out import warn_of_same, warn_of_trained
 from oltr.identify.pseudo_shots import SIMILAR, pseudo_shots
 from oltr.identify.question import Question, ask
 from oltr.identify.rates import Mates, identified
@@ -101,6 +101,8 @@ def answer(
                 device=device,
                 progress=progress,
             )
+        if not measured:
+            warn_of_same(found.same)
         measured[name] = Measured(found, shots, question.groups, question.people[0])
     people = question.people
     return Result(

@@ -58,7 +58,7 @@ def manifest_samples(name: str, manifest: Manifest, training: bool = False) -> S
         table["label"].mask(unnamed, "").to_numpy(dtype=object),
         table["path"].to_numpy(dtype=object),
         table.drop(columns=list(COLUMNS)),
-        str(manifest.root),
+        str(manifest.root) if manifest.pack is None and manifest.items is None else None,
         (manifest, splits),
     )
 

@@ -26,6 +26,13 @@ def warn_of_shared(probes: Samples, distractors: Samples) -> None:
         console.warn(f"{_people(len(both))} of the probes among the distractors too: {first_few(both)}")
 
 
+def warn_of_same(probes: int) -> None:
+    """Say how many probes meet their own feature in the gallery, whatever the files are called."""
+    if probes:
+        verb = "has" if probes == 1 else "have"
+        console.warn(f"{count(probes, 'probe')} {verb} a mate with the very same feature: the same image?")
+
+
 def say_left_out(probes: Samples, mated: np.ndarray, groups: Sequence[Grouping]) -> None:
     """Say which probes have no mate and which groups no probe; refuse where none has one."""
     absent = sorted(set(probes.labels[~mated & probes.named].astype(str)))

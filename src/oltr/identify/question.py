@@ -28,7 +28,7 @@ class Question:
 
     probes: Samples
     gallery: list[Samples]
-    people: list[np.ndarray]  # an identity number for each probe, then each row of each part; −1: nobody
+    people: list[np.ndarray]  # an identity number for each probe, then each row of each part; < 0: nobody
     pairs: tuple[np.ndarray, np.ndarray]  # probe and row of the first part of one identity
     groups: list[Grouping]
     shots: tuple[Samples, Samples] | None
@@ -68,8 +68,11 @@ def ask(
         shots = asked, read(train, training=True)
     parts = [there] if far is None else [there, _nobody(far)]
     check_widths([part for part in (asked, *parts) if GIVEN in part.features], GIVEN)
-    people = identities([asked, *parts])
-    pairs = mate_pairs(people[0], people[1], own_rows(asked, there))
+    people, own = identities([asked, *parts]), own_rows(asked, there)
+    # An image without a name in both, which would else be most similar to itself.
+    unnamed = np.flatnonzero((people[0] == -1) & (own >= 0) & (people[1][own] == -1))
+    people[0][unnamed] = people[1][own[unnamed]] = -2 - np.arange(len(unnamed))
+    pairs = mate_pairs(people[0], people[1], own)
     say_left_out(asked, np.isin(np.arange(len(asked)), pairs[0]), grouped)
     _check_others(people[1:], mates)
     if train is not None and shots is not None:
@@ -90,7 +93,7 @@ def _checked(ranks: Sequence[int], similarity: float) -> tuple[int, ...]:
 def _check_others(gallery: Sequence[np.ndarray], mates: Mates) -> None:
     """Refuse a gallery in which a mate has nobody beside it."""
     there = np.unique(np.concatenate([np.unique(part) for part in gallery]))
-    if -1 not in there and (mates == "each" or len(there) < 2):
+    if there.min() >= 0 and (mates == "each" or len(there) < 2):
         raise UserError(
             "Beside the mates nobody is in the gallery.",
             "With --mates each these are people who are no probes." if mates == "each" else "",

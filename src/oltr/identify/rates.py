@@ -17,6 +17,7 @@ from oltr.identify.search import Search, top_similarities
 
 Mates = Literal["nearest", "each"]
 FALSE_ALARMS = (0.01, 0.001)
+SAME = 1e-9  # nearer to a cosine of 1 than two photographs are
 TIE = 1e-12  # similarities nearer than this are equal, and what is equal stands before the mate
 
 
@@ -30,6 +31,7 @@ class Identified:
     thresholds: dict[float, float]
     strangers: int  # probes on which false alarms are counted
     as_if: bool  # whether these are probes with mates, which were left out of the gallery
+    same: int  # probes with a mate whose feature is their own
 
 
 def mate_pairs(
@@ -55,8 +57,8 @@ def identified(
 ) -> Identified:
     """Identify P×D probes in the parts N×D of a gallery; the first part holds the mates, `pairs` tells them.
 
-    `people` has an identity number for each probe, then for each row of each part; −1 is nobody of the
-    probes.
+    `people` has an identity number for each probe, then for each row of each part; below 0 is nobody of the
+    probes, below −1 an image without a name that is itself a probe, which is not compared with itself.
 
     "nearest": the gallery as it stands; the nearest mate has to be among the k nearest, and others of the
     probe's identity do not count. "each": MegaFace's protocol: one mate at a time is in the gallery, beside
@@ -76,7 +78,7 @@ def identified(
                 probes,
                 part,
                 max(ranks),
-                own=None if mates == "each" else (who, numbers),
+                own=(who, numbers),
                 skip=numbers >= 0 if mates == "each" else None,
                 search=search,
                 device=device,
@@ -104,6 +106,7 @@ def identified(
         thresholds,
         len(alarms),
         as_if,
+        len(np.unique(query_of[mate > 1 - SAME])),
     )
 
 

@@ -53,7 +53,10 @@ class Measured:
             "detection_identification": {
                 f"{r:g}": mean_of(h, trials) for r, h in self.found.detected.items()
             },
-            "thresholds": {f"{rate:g}": limit for rate, limit in self.found.thresholds.items()},
+            "thresholds": {
+                f"{rate:g}": limit if np.isfinite(limit) else None
+                for rate, limit in self.found.thresholds.items()
+            },
         }
 
 
