@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -12,10 +11,10 @@ from oltr.console import console
 from oltr.data.manifest import Manifest
 from oltr.data.sources import read_source
 from oltr.data.split import Flat
-from oltr.data.validate import COLUMNS, UNNAMED
+from oltr.data.validate import UNNAMED
 from oltr.errors import UserError
 from oltr.identify.feature_files import FORMS, is_feature_source, read_features
-from oltr.identify.samples import Samples
+from oltr.identify.samples import Samples, split_rows
 from oltr.nn.heads import Output
 from oltr.runs.own_data import open_for
 from oltr.runs.trained_run import TrainedRun
@@ -49,15 +48,13 @@ def manifest_samples(name: str, manifest: Manifest, training: bool = False) -> S
     splits = tuple(each for each in (("train",) if training else ("test", "open")) if manifest.sizes()[each])
     if not splits:
         raise UserError(f"{name} has no {'training' if training else 'test or open'} images.")
-    rows = np.concatenate([manifest.positions(split) for split in splits])
-    table = manifest.table.iloc[rows].reset_index(drop=True)
+    table = manifest.table.iloc[split_rows(manifest, splits)]
     unnamed = (table["split"] == "open") & (table["label"] == UNNAMED)
     return Samples(
         name,
         {},
         table["label"].mask(unnamed, "").to_numpy(dtype=object),
         table["path"].to_numpy(dtype=object),
-        table.drop(columns=list(COLUMNS)),
         str(manifest.root) if manifest.pack is None and manifest.items is None else None,
         (manifest, splits),
     )

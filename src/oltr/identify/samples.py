@@ -32,7 +32,6 @@ class Samples:
     features: Mapping[str, Tensor]
     labels: np.ndarray  # N, text or integers; "", −1 and "-1" are nobody
     paths: np.ndarray | None = None  # N, text
-    table: pd.DataFrame | None = None  # N rows, further columns of a manifest
     root: str | None = None  # where paths start, if they are of image files
     images: tuple[Manifest, tuple[str, ...]] | None = None  # and which of its splits, in order
 
@@ -63,6 +62,11 @@ class Samples:
     def people(self) -> set[str]:
         """Their names."""
         return set(map(str, pd.unique(pd.Series(self.labels[self.named]))))
+
+
+def split_rows(manifest: Manifest, splits: Sequence[str]) -> np.ndarray:
+    """The rows of a manifest that are of these splits, one split after the other."""
+    return np.concatenate([manifest.positions(split) for split in splits])
 
 
 def own_rows(probes: Samples, gallery: Samples) -> np.ndarray:
