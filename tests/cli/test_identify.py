@@ -142,7 +142,25 @@ def test_people_absent_from_the_gallery(oltr, files, tmp_path):
     oltr("identify", "--probes", files["probes"], "--gallery", alone).refused("nobody is in the gallery")
     oltr("identify", *asked(files, "probes", "gallery"), "--mates", "each").refused("--distractors")
     nobody = faces(tmp_path / "nobody.npz", [4, 5], 2)
-    oltr("identify", "--probes", files["probes"], "--gallery", nobody).refused("No probe has a mate")
+    command = ["identify", "--gallery", nobody, "--probes"]
+    oltr(*command, files["probes"]).refused(
+        "No probe has a mate", "probes are p0,", "in the gallery are p4, p5"
+    )
+    np.save(tmp_path / "nameless.npy", np.ones((3, 16), np.float32))
+    oltr(*command, tmp_path / "nameless.npy").refused("the probes are without names")
+    two = faces(tmp_path / "two.npz", [0, 1, 2], [1, 5, 5])
+    said = oltr("identify", "--probes", two, "--gallery", two)
+    assert "1 probe of 11 has no mate" in said.err
+
+
+def test_zeros(oltr, files):
+    """As some tools write for an image in which they found no face."""
+    all_of = dict(np.load(files["gallery"]))
+    all_of["features"][[2, 5]] = 0
+    all_of["features"][3] *= 1e-30  # is no zero, although its square is
+    np.savez(files["gallery"], **all_of)
+    said = oltr("identify", *asked(files, "probes", "gallery"))
+    assert said.code == 0 and "2 features of" in said.err and "gallery.npz are all zeros" in said.err
 
 
 @pytest.mark.parametrize("mates", ["nearest", "each"])
@@ -197,6 +215,9 @@ def test_bad_input(oltr, files, tmp_path):
     oltr("identify", *good, "--groups", tmp_path / "none.csv").refused("none.csv")
     oltr("identify", *good, "--by", "sex").refused("sex")
     oltr("identify", "--probes", tmp_path, "--gallery", files["gallery"]).refused("no run was named")
+    oltr("identify", "--probes", tmp_path / "typo", "--gallery", files["gallery"]).refused(
+        "no file or folder"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -218,6 +239,7 @@ def test_images_by_a_run_with_both_embeddings(oltr, trained, people, pack):
     direct = json.loads(oltr(*command, "--embedding", "direct", "--json").out)
     assert list(direct["embeddings"]) == ["direct"]
     assert direct["rank1"] == found["embeddings"]["direct"]["rank1"]
+    assert "images, those for training" in said.err and "test and open" not in said.err
     assert "meta" in oltr(*command).out
     plain = ["identify", trained["plain"], *command[2:]]
     assert list(json.loads(oltr(*plain, "--json").out)["embeddings"]) == ["direct"]

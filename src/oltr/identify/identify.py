@@ -12,7 +12,7 @@ import torch
 from oltr.console import console
 from oltr.errors import UserError
 from oltr.identify.images import embedded
-from oltr.identify.left_out import warn_of_same, warn_of_trained
+from oltr.identify.left_out import warn_of_same, warn_of_trained, warn_of_zeros
 from oltr.identify.pseudo_shots import SIMILAR, pseudo_shots
 from oltr.identify.question import Question, ask
 from oltr.identify.rates import Mates, identified
@@ -81,6 +81,8 @@ def answer(
     embeddings = _embeddings([asked, *parts], embedding)
     for name in embeddings:
         check_widths([asked, *parts], name)
+    for part in (asked, *(each for each in parts if each is not asked)):
+        warn_of_zeros(part, embeddings[0])
     if device is None:
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     shots = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -33,6 +34,8 @@ def list_samples(source: str, by_run: bool, training: bool = False) -> Samples:
     """
     if is_feature_source(source):
         return read_features(source)
+    if not by_run and not Path(source).expanduser().exists():
+        raise UserError(f"There is no file or folder {source}.", f"A feature file is {FORMS}.")
     if not by_run:
         raise UserError(
             f"{source} holds no features, and no run was named to compute them.",
@@ -40,7 +43,12 @@ def list_samples(source: str, by_run: bool, training: bool = False) -> Samples:
             "oltr identify RUN ..., for images",
         )
     flat: Flat = "train" if training else "test"
-    return manifest_samples(source, read_source(source, flat=flat), training)
+    manifest = read_source(source, flat=flat)
+    samples = manifest_samples(source, manifest, training)
+    if len(samples) < len(manifest.table):
+        which = "for training" if training else "of its splits test and open"
+        console.say(f"{source}: {len(samples):,} of {len(manifest.table):,} images, those {which}")
+    return samples
 
 
 def manifest_samples(name: str, manifest: Manifest, training: bool = False) -> Samples:

@@ -73,7 +73,7 @@ def ask(
     unnamed = np.flatnonzero((people[0] == -1) & (own >= 0) & (people[1][own] == -1))
     people[0][unnamed] = people[1][own[unnamed]] = -2 - np.arange(len(unnamed))
     pairs = mate_pairs(people[0], people[1], own)
-    say_left_out(asked, np.isin(np.arange(len(asked)), pairs[0]), grouped)
+    say_left_out(asked, there, np.isin(np.arange(len(asked)), pairs[0]), grouped)
     _check_others(people[1:], mates)
     if train is not None and shots is not None:
         warn_of_trained(asked, shots[1].people)
