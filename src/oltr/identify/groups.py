@@ -48,7 +48,7 @@ def groupings(probes: Samples, table: Path | None = None, columns: Sequence[str]
     if table is None:
         return [_of_manifest(probes, column) for column in columns]
     rows = _read(table)
-    key = rows.index.name
+    key = str(rows.index.name)
     place = rows.index.get_indexer(pd.Index(_keys(probes, key, table)))
     if (place < 0).all():
         raise UserError(

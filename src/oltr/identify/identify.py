@@ -89,14 +89,14 @@ def answer(
     if question.shots is not None:
         pair = [filled(each) for each in question.shots]
         shots = _shots(pair, question.shot_similarity, search, device)
-    measured = {}
+    measured: dict[str, Measured] = {}
     for name in embeddings:
-        with console.progress(f"searching ({name})", "blocks") as progress:
+        with console.progress(f"searching ({name})") as progress:
             found = identified(
                 asked.of(name),
                 [part.of(name) for part in parts],
                 question.people,
-                question.pairs,
+                question.own_rows,
                 ranks=question.ranks,
                 mates=question.mates,
                 search=search,
@@ -115,7 +115,7 @@ def answer(
         gallery=len(parts[0]),
         distractors=sum(int((numbers < 0).sum()) for numbers in people[1:]),
         people=int(people[0].max(initial=-1)) + 1,
-        people_found=len(np.unique(people[0][question.pairs[0]])),
+        people_found=len(np.unique(people[0][question.mated])),
     )
 
 
@@ -137,5 +137,5 @@ def _shots(pair: Sequence[Samples], similar: float, search: Search, device: torc
     """The pseudo-shots of each probe, by the direct feature of the run or by features from files."""
     check_widths(pair, "direct")
     probes, train = (each.of("direct") for each in pair)
-    with console.progress("pseudo-shots", "blocks") as progress:
+    with console.progress("pseudo-shots") as progress:
         return pseudo_shots(probes, train, similar, search, device, progress)

@@ -47,13 +47,13 @@ def say_left_out(probes: Samples, gallery: Samples, mated: np.ndarray, groups: S
     """Say which probes have no mate and which groups no probe; refuse where none has one."""
     absent = sorted(set(probes.labels[~mated & probes.named].astype(str)))
     if not mated.any():
-        each = (
+        names = (
             f"{what} are {first_few(sorted(samples.people)) or 'without names'}"
             for what, samples in (("the probes", probes), ("those in the gallery", gallery))
         )
         raise UserError(
             "No probe has a mate in the gallery.",
-            f"A mate is another image with the probe's label; {', '.join(each)}.",
+            f"A mate is another image with the probe's label; {', '.join(names)}.",
             "--gallery with images of the same people, and --distractors for those of others",
         )
     if not mated.all():

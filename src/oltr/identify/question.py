@@ -12,8 +12,9 @@ from oltr.errors import UserError
 from oltr.identify.groups import Grouping, groupings
 from oltr.identify.images import list_samples
 from oltr.identify.left_out import say_left_out, warn_of_shared, warn_of_trained
+from oltr.identify.mates import mate_counts
 from oltr.identify.pseudo_shots import SIMILAR
-from oltr.identify.rates import Mates, mate_pairs
+from oltr.identify.rates import Mates
 from oltr.identify.samples import GIVEN, Samples, check_widths, identities, own_rows
 from oltr.wording import count
 
@@ -29,7 +30,8 @@ class Question:
     probes: Samples
     gallery: list[Samples]
     people: list[np.ndarray]  # an identity number for each probe, then each row of each part; < 0: nobody
-    pairs: tuple[np.ndarray, np.ndarray]  # probe and row of the first part of one identity
+    own_rows: np.ndarray  # the row of the first part that is the probe itself; −1: none
+    mated: np.ndarray  # whether a probe has a mate
     groups: list[Grouping]
     shots: tuple[Samples, Samples] | None
     shot_similarity: float
@@ -72,14 +74,14 @@ def ask(
     # An image without a name in both, which would else be most similar to itself.
     unnamed = np.flatnonzero((people[0] == -1) & (own >= 0) & (people[1][own] == -1))
     people[0][unnamed] = people[1][own[unnamed]] = -2 - np.arange(len(unnamed))
-    pairs = mate_pairs(people[0], people[1], own)
-    say_left_out(asked, there, np.isin(np.arange(len(asked)), pairs[0]), grouped)
+    mated = mate_counts(people[0], people[1], own) > 0
+    say_left_out(asked, there, mated, grouped)
     _check_others(people[1:], mates)
     if train is not None and shots is not None:
         warn_of_trained(asked, shots[1].people)
     if far is not None:
         warn_of_shared(asked, far)
-    return Question(asked, parts, people, pairs, grouped, shots, shot_similarity, mates, ranks)
+    return Question(asked, parts, people, own, mated, grouped, shots, shot_similarity, mates, ranks)
 
 
 def _checked(ranks: Sequence[int], similarity: float) -> tuple[int, ...]:
