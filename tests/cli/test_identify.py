@@ -209,6 +209,9 @@ def test_bad_input(oltr, files, tmp_path):
     np.savez(tmp_path / "nan.npz", features=features, labels=["p0"] * 3)
     oltr("identify", "--probes", tmp_path / "nan.npz", "--gallery", files["gallery"]).refused("NaN", "row 1")
     good = asked(files, "probes", "gallery")
+    np.savez(tmp_path / "none.npz", features=np.ones((0, 16), np.float32), labels=np.array([], str))
+    for name in ("probes", "gallery", "distractors", "train"):
+        oltr("identify", *good, f"--{name}", tmp_path / "none.npz").refused("none.npz is empty")
     oltr("identify", *good, "--ranks", 0).refused("--ranks")
     oltr("identify", *good, "--shot-similarity", 7).refused("--shot-similarity")
     oltr("identify", *good, "--embedding", "meta").refused("come from files")

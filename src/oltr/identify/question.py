@@ -59,7 +59,10 @@ def ask(
         raise UserError("--train and --shots-from do not go together.", "Both tell the training images.")
 
     def read(source: str | Samples, training: bool = False) -> Samples:
-        return source if isinstance(source, Samples) else list_samples(source, by_run, training)
+        samples = source if isinstance(source, Samples) else list_samples(source, by_run, training)
+        if not len(samples):
+            raise UserError(f"{samples.name} is empty.", "It has no features and no labels.")
+        return samples
 
     asked = read(probes)
     grouped = groupings(asked, groups, by)
