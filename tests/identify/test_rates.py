@@ -90,6 +90,13 @@ def test_what_is_equally_similar_stands_before_the_mate():
     assert (found.hits[1] == 0).all() and (found.hits[5] == 0).all()
 
 
+def test_every_mate_is_among_more_than_there_are():
+    features, who, there = made()
+    found = identified(features[0], [features[1]], [who, there], ranks=(1, 119, 10**12))
+    assert (found.hits[10**12][found.trials > 0] == 1).all() and np.isnan(found.hits[1]).sum() > 5
+    np.testing.assert_array_equal(found.hits[1], identified(features[0], [features[1]], [who, there]).hits[1])
+
+
 def test_an_image_is_not_its_own_mate():
     features, who, _ = made()
     rows = np.arange(len(who))

@@ -57,13 +57,13 @@ def identified(
     those who are nobody of the probes, and each is a trial.
     """
     who, own_rows = people[0], np.full(len(probes), -1) if own_rows is None else own_rows
-    number = mate_counts(who, people[1], own_rows)
+    number, most = mate_counts(who, people[1], own_rows), min(max(ranks), sum(map(len, gallery)))
     others = np.concatenate(
         [
             top_similarities(
                 probes,
                 part,
-                max(ranks),
+                most,
                 own=(who, numbers),
                 skip=numbers >= 0 if mates == "each" else None,
                 search=search,
@@ -74,7 +74,7 @@ def identified(
         ],
         axis=1,
     )
-    others = -np.sort(-others, axis=1)[:, : max(ranks)]
+    others = -np.sort(-others, axis=1)
     strange = number == 0
     as_if = not strange.any()
     alarms = others[:, 0] if as_if else others[strange, 0]
@@ -89,7 +89,7 @@ def identified(
     same = np.zeros(len(who), bool)
     for query, mate in trials:
         for rank, total in hits.items():
-            np.add.at(total, query, mate - TIE > others[query, rank - 1])
+            np.add.at(total, query, rank > most or mate - TIE > others[query, rank - 1])
         for rate, total in detected.items():
             np.add.at(total, query, (mate - TIE > others[query, 0]) & (mate > thresholds[rate]))
         same[query[mate > 1 - SAME]] = True
