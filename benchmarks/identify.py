@@ -30,7 +30,7 @@ from search import Peak, faiss
 
 from oltr.console import console
 from oltr.identify.identify import identify
-from oltr.identify.rates import TIE, identified, mate_pairs
+from oltr.identify.rates import TIE, identified
 from oltr.identify.samples import GIVEN, Samples
 
 DIMS, RANKS = 512, (1, 5)
@@ -72,9 +72,8 @@ def with_ties(probes: Samples, gallery: Samples) -> tuple[torch.Tensor, torch.Te
 def differences(probes: Samples, gallery: Samples, device: torch.device) -> dict[str, Any]:
     """In how many probes rank 1 or 5 differ from brute force."""
     asked, there, labels = with_ties(probes, gallery)
-    pairs = mate_pairs(probes.labels, labels)
     found = identified(
-        asked.to(device), [there.to(device)], [probes.labels, labels], pairs, ranks=RANKS, search="blocks"
+        asked.to(device), [there.to(device)], [probes.labels, labels], ranks=RANKS, search="blocks"
     )
     units = [
         (x := part.double().numpy()) / np.linalg.norm(x, axis=1, keepdims=True) for part in (asked, there)

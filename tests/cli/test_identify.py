@@ -142,7 +142,56 @@ def test_people_absent_from_the_gallery(oltr, files, tmp_path):
     oltr("identify", "--probes", files["probes"], "--gallery", alone).refused("nobody is in the gallery")
     oltr("identify", *asked(files, "probes", "gallery"), "--mates", "each").refused("--distractors")
     nobody = faces(tmp_path / "nobody.npz", [4, 5], 2)
-    oltr("identify", "--probes", files["probes"], "--gallery", nobody).refused("No probe has a mate")
+    command = ["identify", "--gallery", nobody, "--probes"]
+    oltr(*command, files["probes"]).refused(
+        "No probe has a mate", "probes are p0,", "in the gallery are p4, p5"
+    )
+    np.save(tmp_path / "nameless.npy", np.ones((3, 16), np.float32))
+    oltr(*command, tmp_path / "nameless.npy").refused("the probes are without names")
+    two = faces(tmp_path / "two.npz", [0, 1, 2], [1, 5, 5])
+    said = oltr("identify", "--probes", two, "--gallery", two)
+    assert "1 probe of 11 has no mate" in said.err
+
+
+def test_zeros(oltr, files):
+    """As some tools write for an image in which they found no face."""
+    all_of = dict(np.load(files["gallery"]))
+    all_of["features"][[2, 5]] = 0
+    all_of["features"][3] *= 1e-30  # is no zero, although its square is
+    np.savez(files["gallery"], **all_of)
+    said = oltr("identify", *asked(files, "probes", "gallery"))
+    assert said.code == 0 and "2 features of" in said.err and "gallery.npz are all zeros" in said.err
+
+
+@pytest.mark.parametrize("mates", ["nearest", "each"])
+def test_an_image_without_a_name_is_no_false_alarm_to_itself(oltr, files, tmp_path, mates):
+    """Twenty probes without a name, in one source with the gallery: their nearest are others."""
+    named, far = np.load(files["probes"]), np.load(files["distractors"])["features"][:20]
+    features = np.concatenate([named["features"], far])
+    labels = np.array([*named["labels"], *[""] * 20])
+    np.savez(tmp_path / "all.npz", features=features, labels=labels)
+    command = ["identify", "--probes", tmp_path / "all.npz", "--gallery", tmp_path / "all.npz"]
+    found = json.loads(oltr(*command, "--mates", mates, "--json").out)
+    units = features.astype(float) / np.linalg.norm(features.astype(float), axis=1, keepdims=True)
+    similar = units[40:] @ (units if mates == "nearest" else units[40:]).T
+    similar[np.isclose(similar, 1)] = -1
+    assert found["thresholds"]["0.01"] == pytest.approx(similar.max())
+    assert found["counts"] | {"strangers": 20, "distractors": 20, "people": 4} == found["counts"]
+    alone = {"features": features[:41], "labels": labels[:41]}
+    np.savez(tmp_path / "all.npz", **alone)  # the only one of no name: with --mates each beside nobody
+    limit = json.loads(oltr(*command, "--mates", mates, "--json").out)["thresholds"]["0.01"]
+    assert (limit is None) == (mates == "each")
+
+
+def test_the_same_images_under_other_names(oltr, files, tmp_path):
+    command = ["identify", *asked(files, "probes", "gallery")]
+    assert "very same feature" not in oltr(*command).err
+    there, more = np.load(files["gallery"]), np.load(files["probes"])
+    for rows, words in (([3], "1 probe has"), ([3, 17, 3], "2 probes have")):
+        both = {key: np.concatenate([there[key], more[key][rows]]) for key in ("features", "labels")}
+        np.savez(tmp_path / "both.npz", **both)
+        said = oltr("identify", *asked(files, "probes"), "--gallery", tmp_path / "both.npz")
+        assert said.code == 0 and f"{words} a mate with the very same feature" in said.err
 
 
 def test_people_of_the_probes_among_the_distractors(oltr, files):
@@ -160,12 +209,18 @@ def test_bad_input(oltr, files, tmp_path):
     np.savez(tmp_path / "nan.npz", features=features, labels=["p0"] * 3)
     oltr("identify", "--probes", tmp_path / "nan.npz", "--gallery", files["gallery"]).refused("NaN", "row 1")
     good = asked(files, "probes", "gallery")
+    np.savez(tmp_path / "none.npz", features=np.ones((0, 16), np.float32), labels=np.array([], str))
+    for name in ("probes", "gallery", "distractors", "train"):
+        oltr("identify", *good, f"--{name}", tmp_path / "none.npz").refused("none.npz is empty")
     oltr("identify", *good, "--ranks", 0).refused("--ranks")
     oltr("identify", *good, "--shot-similarity", 7).refused("--shot-similarity")
     oltr("identify", *good, "--embedding", "meta").refused("come from files")
     oltr("identify", *good, "--groups", tmp_path / "none.csv").refused("none.csv")
     oltr("identify", *good, "--by", "sex").refused("sex")
     oltr("identify", "--probes", tmp_path, "--gallery", files["gallery"]).refused("no run was named")
+    oltr("identify", "--probes", tmp_path / "typo", "--gallery", files["gallery"]).refused(
+        "no file or folder"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -187,6 +242,7 @@ def test_images_by_a_run_with_both_embeddings(oltr, trained, people, pack):
     direct = json.loads(oltr(*command, "--embedding", "direct", "--json").out)
     assert list(direct["embeddings"]) == ["direct"]
     assert direct["rank1"] == found["embeddings"]["direct"]["rank1"]
+    assert "images, those for training" in said.err and "test and open" not in said.err
     assert "meta" in oltr(*command).out
     plain = ["identify", trained["plain"], *command[2:]]
     assert list(json.loads(oltr(*plain, "--json").out)["embeddings"]) == ["direct"]
@@ -205,6 +261,7 @@ def test_features_are_those_of_the_runs_outputs(trained, pack):
     torch.testing.assert_close(read.of("direct"), torch.cat([each.features for each in kept]))
     torch.testing.assert_close(read.of("meta"), torch.cat([each.embeddings for each in kept]))
     assert len(read) == len(read.paths) and read.named.all()
+    assert read.root is None  # another pack beside it may have paths that are the same, and other images
 
 
 def test_groups_from_a_manifest_and_no_image_is_its_own_mate(oltr, trained, people, tmp_path):
@@ -227,6 +284,9 @@ def test_groups_from_a_manifest_and_no_image_is_its_own_mate(oltr, trained, peop
     assert found["counts"]["by_group"] == {"site": {"n": 3, "s": 2}}
     some = json.loads(oltr(*command, "--probes", probes).out)
     assert some["counts"]["probes"] == 2 and some["counts"]["people_absent"] == 1
+    moved = first.assign(path=people[0].name + "/" + first["path"], root=str(people[0].parent))
+    moved.to_csv(probes, index=False)  # the same files, said from another folder
+    assert json.loads(oltr(*command, "--probes", probes).out)["counts"] == found["counts"]
 
 
 def test_a_person_trained_on(oltr, trained, tmp_path):

@@ -60,6 +60,11 @@ def test_bin_with_a_label_list(tmp_path, stride):
     read = read_features(path)
     np.testing.assert_array_equal(read.of(GIVEN).numpy(), FEATURES)
     assert read.named.tolist() == [True] * 3 + [False]
+    (tmp_path / "faces.txt").write_bytes("a \r\nZo\u0085e\r\na\r\n\r\n\r\n".encode())
+    assert read_features(path).labels.tolist() == ["a", "Zo\u0085e", "a", ""]
+    (tmp_path / "faces.txt").write_bytes(b"Zo\xeb\nb\na\n-1\n")
+    with pytest.raises(UserError, match="not UTF-8 text"):
+        read_features(path)
 
 
 def test_folder_of_single_features(tmp_path):
@@ -99,8 +104,50 @@ def test_bad_npz(tmp_path):
         read_features(write_npz(tmp_path / "d.npz", labels=["a", "b"]))
     with pytest.raises(UserError, match="not a list of names"):
         read_features(write_npz(tmp_path / "e.npz", labels=[0.5] * 4))
-    with pytest.raises(UserError, match="a matrix of floats"):
+    with pytest.raises(UserError, match="int64, not floats"):
         read_features(write_npz(tmp_path / "f.npz", features=np.arange(12).reshape(4, 3)))
+
+
+def test_names_that_are_bytes(tmp_path):
+    names = np.array([name.encode() for name in ("Zoë", "b", "Zoë", "")])
+    read = read_features(write_npz(tmp_path / "x.npz", labels=names, paths=names))
+    assert read.labels.tolist() == read.paths.tolist() == ["Zoë", "b", "Zoë", ""]
+
+
+@pytest.mark.parametrize("kind", ["f2", ">f4", "f8", ">f8", "g"])
+def test_floats_of_every_form(tmp_path, kind):
+    np.save(tmp_path / "x.npy", FEATURES.astype(kind))
+    for path in (write_npz(tmp_path / "x.npz", FEATURES.astype(kind)), tmp_path / "x.npy"):
+        np.testing.assert_allclose(read_features(path).of(GIVEN).float().numpy(), FEATURES, rtol=1e-3)
+
+
+def test_files_of_another_form_than_their_name(tmp_path):
+    with (tmp_path / "a.npz").open("wb") as file:
+        np.save(file, FEATURES)
+    with (tmp_path / "a.npy").open("wb") as file:
+        np.savez(file, features=FEATURES, labels=np.arange(4))
+    np.save(tmp_path / "b.npy", np.array(["a", "b"]))
+    whole = bytearray(write_npz(tmp_path / "c.npz").read_bytes())
+    whole[60:200] = bytes(140)
+    (tmp_path / "c.npz").write_bytes(whole)
+    write_npz(tmp_path / "d.npz", labels=np.array(["a"] * 4, dtype=object))
+    write_npz(tmp_path / "e.npz", labels=np.array([b"\xff"] * 4))
+    for name, words in (
+        ("a.npz", "numpy.savez"),
+        ("a.npy", "cannot be read"),
+        ("b.npy", "not floats"),
+        ("c.npz", "cannot be read"),
+        ("d.npz", r"labels\.astype\(str\)"),
+        ("e.npz", "utf-8"),
+    ):
+        with pytest.raises(UserError, match=words):
+            read_features(tmp_path / name)
+
+
+def test_paths_are_one_for_each_label(tmp_path):
+    for paths in (["x", "y"], [["x"]] * 4, [1, 2, 3, 4]):
+        with pytest.raises(UserError, match="a name for each of 4 labels"):
+            read_features(write_npz(tmp_path / "x.npz", paths=np.array(paths)))
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
@@ -141,4 +188,6 @@ def test_own_rows():
 
     one, other = samples(["a/1", "a/2"], "/x"), samples(["a/2", "a/3"], "/x")
     assert own_rows(one, one).tolist() == [0, 1] and own_rows(one, other).tolist() == [-1, 0]
-    assert own_rows(one, samples(["a/2"], "/elsewhere")) is None
+    assert own_rows(one, samples(["a/2"], "/elsewhere")).tolist() == [-1, -1]
+    assert own_rows(one, samples(["../x/a/2", "/x/a/1"], "/y")).tolist() == [1, 0]  # other words for them
+    assert own_rows(one, samples(["a/2"], None)).tolist() == [-1, -1]  # not known

@@ -5,8 +5,10 @@ import pandas as pd
 import pytest
 import torch
 
+from oltr.data.manifest import Manifest
 from oltr.errors import UserError
 from oltr.identify.groups import groupings
+from oltr.identify.images import manifest_samples
 from oltr.identify.samples import GIVEN, Samples
 
 PROBES = Samples(
@@ -14,7 +16,6 @@ PROBES = Samples(
     {GIVEN: torch.ones(4, 2)},
     np.array(["ann", "bob", "ann", "cy"], dtype=object),
     np.array(["ann/1.png", "bob/1.png", "ann/2.png", "cy/1.png"], dtype=object),
-    pd.DataFrame({"site": ["n", "s", "n", ""]}),
 )
 HITS, TRIALS = np.array([1.0, 0.0, 0.0, np.nan]), np.array([1, 1, 1, 0])
 
@@ -47,10 +48,27 @@ def test_several_columns_and_some_of_them(tmp_path):
 
 
 def test_columns_of_a_manifest():
-    (site,) = groupings(PROBES, columns=["site"])
-    assert site.names == ("n", "s") and site.rates(HITS, TRIALS) == {"n": 0.5, "s": 0.0}
-    with pytest.raises(UserError, match="site"):
-        groupings(PROBES, columns=["sit"])
+    """Test and open images in this order, whatever that of the rows is."""
+    rows = [
+        ("cy/w/1.png", "cy", "open", ""),
+        ("ann/e/1.png", "ann", "test", "n"),
+        ("ann/w/0.png", "ann", "train", "x"),
+        ("bob/e/1.png", "bob", "test", "s"),
+        ("bob/e/0.png", "bob", "train", "n"),
+        ("ann/w/2.png", "ann", "test", "n"),
+    ]
+    table = pd.DataFrame(rows, columns=["path", "label", "split", "site"])
+    probes = manifest_samples("photos.csv", Manifest.build(table, "/photos"))
+    assert probes.labels.tolist() == PROBES.labels.tolist()
+    (site,) = groupings(probes, columns=["site", "site"])
+    assert site.names == ("n", "s") and site.of.tolist() == ["n", "s", "n", ""]
+    assert site.rates(HITS, TRIALS) == {"n": 0.5, "s": 0.0}
+    (folder,) = groupings(probes, columns=["folder"])
+    assert folder.of.tolist() == ["e", "e", "w", "w"]
+    with pytest.raises(UserError, match="did you mean 'site'"):
+        groupings(probes, columns=["sit"])
+    with pytest.raises(UserError, match=r"no column 'site'.*\n.*--groups"):
+        groupings(PROBES, columns=["site"])
 
 
 @pytest.mark.parametrize(
@@ -60,11 +78,20 @@ def test_columns_of_a_manifest():
         ("path,label,sex\na,ann,f\n", "more than one column"),
         ("label,sex\nann,f\nann,m\n", "1 row for a label that it had before"),
         ("label,sex\neve,f\n", "no row for any probe"),
+        ("label\nann\n", "only one column: label"),
+        ("label,sex, sex\nann,f,m\n", "two columns of one name"),
+        ("", "cannot be read as a table of groups: the file is empty"),
     ],
 )
 def test_bad_tables(tmp_path, text, words):
     with pytest.raises(UserError, match=words):
         groupings(PROBES, table(tmp_path, text))
+
+
+def test_a_file_that_is_no_table(tmp_path):
+    (tmp_path / "sex.txt").write_text("label,sex\nann,f\n")
+    with pytest.raises(UserError, match=r"(?s)sex\.txt is not a table of groups.*\.csv or \.parquet"):
+        groupings(PROBES, tmp_path / "sex.txt")
 
 
 def test_a_probe_counts_as_often_as_it_has_mates(tmp_path):

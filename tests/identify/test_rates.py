@@ -4,13 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from oltr.identify import rates
+from oltr.identify.mates import mate_counts, mate_pairs
 from oltr.identify.pseudo_shots import pseudo_shots
-from oltr.identify.rates import mate_pairs, threshold_at
-
-
-def identified(probes, gallery, people, own_rows=None, **options):
-    return rates.identified(probes, gallery, people, mate_pairs(people[0], people[1], own_rows), **options)
+from oltr.identify.rates import identified, threshold_at
 
 
 def made(seed=0, probes=40, gallery=120, dims=6):
@@ -94,6 +90,13 @@ def test_what_is_equally_similar_stands_before_the_mate():
     assert (found.hits[1] == 0).all() and (found.hits[5] == 0).all()
 
 
+def test_every_mate_is_among_more_than_there_are():
+    features, who, there = made()
+    found = identified(features[0], [features[1]], [who, there], ranks=(1, 119, 10**12))
+    assert (found.hits[10**12][found.trials > 0] == 1).all() and np.isnan(found.hits[1]).sum() > 5
+    np.testing.assert_array_equal(found.hits[1], identified(features[0], [features[1]], [who, there]).hits[1])
+
+
 def test_an_image_is_not_its_own_mate():
     features, who, _ = made()
     rows = np.arange(len(who))
@@ -105,6 +108,20 @@ def test_an_image_is_not_its_own_mate():
         assert found.hits[1][p] == (max(own) > max(others))
     with_itself = identified(features[0], [features[0]], [who, who])
     assert np.nanmean(with_itself.hits[1]) == 1
+
+
+@pytest.mark.parametrize("at_a_time", [1, 5, 1000])
+def test_pairs_of_mates(at_a_time):
+    probes, gallery = np.array([2, -1, 0, 2, -2]), np.array([0, 2, -1, 2, 5, -2])
+    own = np.array([3, -1, -1, -1, 5])
+    parts = [*mate_pairs(probes, gallery, own, at_a_time)]
+    pairs = [(int(q), int(r)) for part in parts for q, r in zip(*part, strict=True)]
+    assert sorted(pairs) == [(0, 1), (2, 0), (3, 1), (3, 3)]
+    assert all(len(query) <= at_a_time + 1 for query, _ in parts)
+    assert mate_counts(probes, gallery, own).tolist() == [1, 0, 1, 2, 0]
+    none = np.array([], int)
+    assert not [q for query, _ in mate_pairs(none, gallery, none) for q in query]
+    assert not [q for query, _ in mate_pairs(probes, none, own) for q in query]
 
 
 def test_thresholds():

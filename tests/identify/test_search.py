@@ -5,7 +5,6 @@ import pytest
 import torch
 
 from oltr.identify import block_search, search
-from oltr.identify.blocks import same_identity
 from oltr.identify.search import top_similarities
 from tests.helpers.gpu import needs_gpu
 
@@ -28,7 +27,7 @@ def how(request, monkeypatch):
     if request.param == "faiss":
         pytest.importorskip("faiss")
     for place in ("cpu", "faiss"):
-        monkeypatch.setitem(search.REFERENCES, place, 64)
+        monkeypatch.setitem(block_search.REFERENCES, place, 64)
     monkeypatch.setitem(block_search.QUERIES, "cpu", 7)
     return request.param
 
@@ -57,6 +56,19 @@ def test_more_near_ties_than_candidates_are_settled_in_float64(how):
     references[200:240] = queries[1].double()
     found = top_similarities(queries, references, 5, search=how)
     np.testing.assert_allclose(found, brute(queries, references, 5), atol=1e-15, rtol=0)
+
+
+def test_few_people_with_many_images_take_no_more_of_faiss(how, monkeypatch):
+    """All references are of the queries' identities, and half of them of each query's own."""
+    faiss, asked = pytest.importorskip("faiss"), []
+    knn = faiss.knn
+    monkeypatch.setattr(faiss, "knn", lambda q, r, k, **more: asked.append(k) or knn(q, r, k, **more))
+    queries, references = made(6, 300, 8)
+    own = np.arange(6) % 2, np.arange(300) % 2
+    own[1][200:] = -1
+    found = top_similarities(queries, references, 5, own=own, search=how)
+    np.testing.assert_allclose(found, brute(queries, references, 5, own), atol=1e-14)
+    assert all(k <= 5 + search.SPARE for k in asked) and bool(asked) == (how == "faiss")
 
 
 def test_fewer_references_than_asked_for(how):
@@ -90,14 +102,6 @@ def test_low_precision_elsewhere_does_not_matter():
     finally:
         torch.set_float32_matmul_precision(before)
     np.testing.assert_allclose(found, brute(queries, references, 3), atol=1e-14)
-
-
-def test_pairs_of_one_identity():
-    queries, references = np.array([2, -1, 0, 2]), np.array([0, 2, -1, 2, 5])
-    pairs = {(int(q), int(r)) for q, r in zip(*same_identity(queries, references), strict=True)}
-    assert pairs == {(2, 0), (0, 1), (3, 1), (0, 3), (3, 3)}
-    assert len(same_identity(np.array([], int), references)[0]) == 0
-    assert len(same_identity(queries, np.array([], int))[0]) == 0
 
 
 @needs_gpu

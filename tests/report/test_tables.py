@@ -90,6 +90,13 @@ Published: Someone 2019, table 1.
 """)
 
 
+def test_a_published_row_of_other_numbers_is_not_shown():
+    """That of MS1M-LT is of identification."""
+    faces = sample_report("oltr", expect={"identify": {"rank1": 0.7451}, "source": "Someone 2019, table 4"})
+    alone = sample_report("oltr")
+    assert comparison({"oltr": faces}).text() == comparison({"oltr": alone}).text()
+
+
 def test_the_difference_is_to_groups_as_the_published_row_counts_them():
     regrouped = {
         "rule": "released",

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from oltr.cli.options import Json, print_json
+from oltr.cli.options import By, Json, print_json
 
 Source = Annotated[str, tyro.conf.arg(metavar="SOURCE")]
 OptionalSource = Annotated[str | None, tyro.conf.arg(metavar="SOURCE")]
@@ -23,7 +23,7 @@ def identify(
     shots_from: ShotsFrom = None,
     shot_similarity: float = 0.7,
     groups: Path | None = None,
-    by: Annotated[tuple[str, ...], tyro.conf.arg(metavar="COLUMN [COLUMN ...]")] = (),
+    by: By = (),
     embedding: Literal["direct", "meta"] | None = None,
     mates: Literal["nearest", "each"] = "nearest",
     ranks: Annotated[tuple[int, ...], tyro.conf.arg(metavar="K [K ...]")] = (1, 5),
@@ -46,7 +46,8 @@ def identify(
         shots_from: the same by another network: its features of the probes, in order, and of training images
         shot_similarity: the cosine above which a training image is similar
         groups: a table of groups by path, index or label: rates, gap and worst group of each further column
-        by: some of its columns; without --groups further columns of the probes' manifest
+        by: one of its columns; without --groups a further column of the probes' manifest, or folder; may be
+            repeated
         embedding: the direct feature or the meta-embedding; both unless given
         mates: the gallery as it stands, or each mate in turn beside those who are no probes (MegaFace)
         ranks: how many nearest

@@ -113,7 +113,8 @@ def unreadable(manifest: Manifest, broken: Sequence[Broken], total: int) -> User
         "\n".join(_lines(named)),
         "--root with the folder that the paths start from"
         if moved
-        else "--skip-broken to go on without them, or replace them; `oltr data check SOURCE` lists all",
+        else "replace them, or go on without them with --skip-broken (train, evaluate, data pack); "
+        "`oltr data check SOURCE` lists all",
     )
 
 

@@ -159,10 +159,11 @@ def without_root(table: pd.DataFrame, where: str) -> tuple[pd.DataFrame, str]:
     return table, values[0] if len(values) else ""
 
 
-def read_table(path: Path) -> pd.DataFrame:
+def read_table(path: Path, what: str = "", form: str = f"A source is {FORMS}.") -> pd.DataFrame:
+    """A table from a file; `what` it is if not a manifest, and in which `form`, is for messages."""
     suffix = path.suffix.lower()
     if suffix not in (".csv", ".parquet"):
-        raise UserError(f"{path} is not a source of images.", f"A source is {FORMS}.")
+        raise UserError(f"{path} is not {what or 'a source of images'}.", form)
     try:
         if suffix == ".parquet":
             return pd.read_parquet(path)
@@ -174,4 +175,4 @@ def read_table(path: Path) -> pd.DataFrame:
         reason = f"it is not UTF-8 text (byte {error.start})"
     except (OSError, ValueError) as error:  # pandas' and pyarrow's parsing errors are ValueErrors
         reason = " ".join(str(error).split()).removeprefix("Error tokenizing data. C error: ").rstrip(".")
-    raise UserError(f"{path} cannot be read as a manifest: {reason}.", f"A source is {FORMS}.")
+    raise UserError(f"{path} cannot be read as {what or 'a manifest'}: {reason}.", form)

@@ -3,40 +3,68 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from oltr.errors import UserError
-from oltr.identify.blocks import Blocks
+from oltr.identify.blocks import blocks, unit_block
 
-Progress = Callable[[int, int], None]
+Advance = Callable[[int], None]  # by so many references
 QUERIES = {"cpu": 4096, "cuda": 8192}  # rows of one product
+REFERENCES = {"cpu": 4096, "cuda": 32768, "faiss": 65536}  # rows of a block
+
+
+class Own(NamedTuple):
+    """Identities: a reference of the query's own does not count."""
+
+    queries: np.ndarray  # Q
+    references: np.ndarray  # N, −1 for those that are of no query
+
+
+class Candidates(NamedTuple):
+    """Of each query the largest float products, falling, and their rows (−1: none), Q×k on the host."""
+
+    values: Tensor
+    rows: Tensor
+
+    def joined(self, other: Candidates) -> Candidates:
+        """The best of both."""
+        values, order = torch.cat([self.values, other.values], dim=1).topk(self.values.shape[1], dim=1)
+        return Candidates(values, torch.cat([self.rows, other.rows], dim=1).gather(1, order))
 
 
 def by_products(
-    units: Tensor, references: Tensor, blocks: Blocks, k: int, progress: Progress | None
-) -> tuple[Tensor, Tensor]:
-    """The k largest products and their rows (−1: none), Q×k on the host."""
-    device, size = units.device, min(QUERIES[units.device.type], len(units))
-    space = torch.empty(size * blocks.size, dtype=units.dtype, device=device)  # of the products, used again
+    units: Tensor, references: Tensor, rows: np.ndarray, k: int, own: Own | None, advance: Advance
+) -> Candidates:
+    """The k nearest of some rows of the references."""
+    device = units.device
+    size, width = min(QUERIES[device.type], len(units)), min(REFERENCES[device.type], len(rows) or 1)
+    space = torch.empty(size * width, dtype=units.dtype, device=device)  # of the products, used again
     best = torch.full((len(units), k), -torch.inf, dtype=units.dtype, device=device)
-    rows = torch.full(best.shape, -1, device=device)
-    for number, block in enumerate(blocks):
-        part, names = block.of(references, units).T, torch.from_numpy(block.rows).to(device)
+    named = torch.full(best.shape, -1, device=device)
+    who = None if own is None else torch.from_numpy(own.queries).to(device)
+    for block in blocks(rows, width):
+        part, names = unit_block(references, block, units).T, torch.from_numpy(block).to(device)
+        columns, theirs = _of_queries(own, block, device)
         for start in range(0, len(units), size):
             some = slice(start, start + size)
             shape = len(units[some]), len(names)
             near = torch.mm(units[some], part, out=space[: shape[0] * shape[1]].view(shape))
-            here = (block.queries >= start) & (block.queries < start + len(near))
-            if here.any():
-                left_out = [torch.from_numpy(each[here]).to(device) for each in (block.queries, block.places)]
-                near[left_out[0] - start, left_out[1]] = -torch.inf
-            _merge(best[some], rows[some], near, names)
-        if progress is not None:
-            progress(number + 1, len(blocks))
-    return best.cpu(), rows.cpu()
+            if who is not None and len(columns):
+                near[:, columns] = near[:, columns].masked_fill(who[some, None] == theirs, -torch.inf)
+            _merge(best[some], named[some], near, names)
+        advance(len(block))
+    return Candidates(best.cpu(), named.cpu())
+
+
+def _of_queries(own: Own | None, block: np.ndarray, device: torch.device) -> tuple[Tensor, Tensor]:
+    """The places in a block that are of an identity of the queries, and which."""
+    numbers = np.empty(0, np.int64) if own is None else own.references[block]
+    columns = np.flatnonzero(numbers != -1)
+    return torch.from_numpy(columns).to(device), torch.from_numpy(numbers[columns]).to(device)
 
 
 def _merge(best: Tensor, rows: Tensor, near: Tensor, names: Tensor) -> None:
@@ -52,31 +80,25 @@ def _merge(best: Tensor, rows: Tensor, near: Tensor, names: Tensor) -> None:
 
 
 def by_faiss(
-    units: Tensor, references: Tensor, blocks: Blocks, k: int, progress: Progress | None
-) -> tuple[Tensor, Tensor]:
-    """The same by faiss, without an index that would hold all references once more."""
+    units: Tensor, references: Tensor, rows: np.ndarray, k: int, own: Own | None, advance: Advance
+) -> Candidates:
+    """The same by faiss, without an index that would hold all references once more.
+
+    It cannot leave out pairs: references of the queries' identities are multiplied here.
+    """
     try:
         import faiss
     except ModuleNotFoundError:
         raise UserError(
             "faiss is not installed.", try_this="pip install faiss-cpu, or --search blocks"
         ) from None
+    theirs = np.zeros(len(rows), bool) if own is None else own.references[rows] != -1
+    found = by_products(units, references, rows[theirs], k, own, advance)
     units = units.cpu()
-    best, rows = torch.full((len(units), k), -torch.inf), torch.full((len(units), k), -1)
-    for number, block in enumerate(blocks):
-        part = block.of(references, units)
-        more = int(np.bincount(block.queries).max(initial=0))  # rows that do not count may be the nearest
-        wanted = min(k + more, len(part))
-        near, places = (
-            torch.from_numpy(found)
-            for found in faiss.knn(units.numpy(), part.numpy(), wanted, metric=faiss.METRIC_INNER_PRODUCT)
-        )
-        if len(block.queries):
-            pairs = torch.from_numpy(block.queries * len(part) + block.places)
-            near[torch.isin(torch.arange(len(units))[:, None] * len(part) + places, pairs)] = -torch.inf
-        values, order = torch.cat([best, near], dim=1).topk(k, dim=1)
-        named = torch.cat([rows, torch.from_numpy(block.rows)[places]], dim=1).gather(1, order)
-        best, rows = values, named.masked_fill(values == -torch.inf, -1)
-        if progress is not None:
-            progress(number + 1, len(blocks))
-    return best, rows
+    for block in blocks(rows[~theirs], REFERENCES["faiss"]):
+        part = unit_block(references, block, units).numpy()
+        near = faiss.knn(units.numpy(), part, min(k, len(part)), metric=faiss.METRIC_INNER_PRODUCT)
+        values, places = map(torch.from_numpy, near)
+        found = found.joined(Candidates(values, torch.from_numpy(block)[places]))
+        advance(len(block))
+    return found

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from oltr.console import console
 from oltr.errors import UserError
@@ -41,35 +42,49 @@ def read_features(source: str | Path) -> Samples:
 def _read_npy(path: Path) -> Samples:
     """Features of nobody, mapped rather than read."""
     try:
-        features = np.load(path, mmap_mode="c", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as problem:
-        raise UserError(f"{path} cannot be read as a feature file.", str(problem)) from None
-    labels = np.full(len(features) if features.ndim else 0, -1)
-    return Samples(str(path), {GIVEN: torch.from_numpy(features)}, labels)
+        features = np.lib.format.open_memmap(path, mode="c")
+    except Exception as problem:  # NumPy reads headers as Python, and fails as Python does
+        raise _unreadable(path, problem) from None
+    return Samples(str(path), {GIVEN: _floats(features, path)}, np.full(features.shape[:1], -1))
 
 
 def _read_npz(path: Path) -> Samples:
+    if not zipfile.is_zipfile(path):
+        raise _unreadable(path, "It is not an archive as numpy.savez writes it.")
     try:
         with np.load(path, allow_pickle=False) as file:
-            missing = {"features", "labels"} - set(file)
-            if missing:
-                found = ", ".join(file) or "nothing"
-                raise UserError(
-                    f"{path} has no array called {' and none called '.join(sorted(missing))}.",
-                    f"It holds {found}.",
-                    "numpy.savez(FILE, features=..., labels=...)",
-                )
-            features, labels = file["features"], file["labels"]
-            paths = file["paths"].astype(str) if "paths" in file else None
-    except (OSError, ValueError, zipfile.BadZipFile, EOFError) as problem:
-        raise UserError(f"{path} cannot be read as a feature file.", str(problem)) from None
-    if labels.ndim != 1 or labels.dtype.kind not in "iuUS":
+            there = list(file)
+            arrays = {name: file[name] for name in ("features", "labels", "paths") if name in file}
+        for name in ("labels", "paths"):
+            if name in arrays and arrays[name].dtype.kind == "S":
+                arrays[name] = np.char.decode(arrays[name], "utf-8")
+    except Exception as problem:  # of zip, zlib, NumPy and of its headers, which are Python
+        objects = "Object arrays" in str(problem)
+        raise _unreadable(path, "Names are saved by labels.astype(str)." if objects else problem) from None
+    if missing := sorted({"features", "labels"} - set(there)):
+        raise UserError(
+            f"{path} has no array called {' and none called '.join(missing)}.",
+            f"It holds {', '.join(there) or 'nothing'}.",
+            "numpy.savez(FILE, features=..., labels=...)",
+        )
+    labels, paths = arrays["labels"], arrays.get("paths")
+    if labels.ndim != 1 or labels.dtype.kind not in "iuU":
         raise UserError(f"The labels of {path} are not a list of names or integers.")
-    if labels.dtype.kind == "S":
-        labels = np.char.decode(labels, "utf-8")
-    if features.dtype == np.float16:
-        features = features.astype(np.float32)
-    return Samples(str(path), {GIVEN: torch.from_numpy(features)}, labels, paths)
+    if paths is not None and (paths.shape != labels.shape or paths.dtype.kind != "U"):
+        raise UserError(f"The paths of {path} are not a name for each of {count(len(labels), 'label')}.")
+    return Samples(str(path), {GIVEN: _floats(arrays["features"], path)}, labels, paths)
+
+
+def _unreadable(path: Path, why: object) -> UserError:
+    return UserError(f"{path} cannot be read as a feature file.", str(why))
+
+
+def _floats(features: np.ndarray, path: Path) -> Tensor:
+    """As a tensor, which has fewer forms of numbers than NumPy."""
+    if features.dtype.kind != "f":
+        raise UserError(f"The features of {path} are {features.dtype}, not floats.")
+    kind = features.dtype.newbyteorder("=") if features.dtype.itemsize <= 8 else np.dtype(np.float64)
+    return torch.from_numpy(features.astype(kind, copy=False))
 
 
 def read_bin(path: Path) -> np.ndarray:
@@ -101,7 +116,13 @@ def _read_matrix(path: Path) -> Samples:
             f"There is no label list {listed}.",
             f"{path} holds {count(len(features), 'feature')}; the list has a label a line.",
         )
-    labels = listed.read_text(encoding="utf-8-sig").splitlines()
+    try:
+        text = listed.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as problem:
+        raise UserError(f"{listed} is not UTF-8 text (byte {problem.start}).") from None
+    labels = [line.strip() for line in text.removesuffix("\n").split("\n")]
+    while len(labels) > len(features) and not labels[-1]:  # empty lines at the end
+        labels.pop()
     if len(labels) != len(features):
         raise UserError(
             f"{listed} has {count(len(labels), 'line')}, {path} has {count(len(features), 'feature')}."

@@ -6,9 +6,9 @@ import numpy as np
 
 from oltr.identify.groups import Grouping
 from oltr.identify.rates import mean_of
-from oltr.metrics.by_group import ALL, FEW, compared_groups
+from oltr.metrics.by_group import ALL, with_gap
 from oltr.metrics.group_numbers import GroupAccuracy, GroupNumbers
-from oltr.metrics.intervals import difference_interval, wilson_interval
+from oltr.metrics.intervals import wilson_interval
 
 DRAWS = 1000
 
@@ -24,20 +24,14 @@ def group_rates(
         _numbers(name, hits[here], trials[here], people[here])
         for name, here in ((name, grouping.of == name) for name in grouping.names)
     ]
-    found.sort(key=lambda group: (2.0 if group.accuracy is None else group.accuracy, -group.images))
     named = grouping.of != ""
     overall = _numbers(ALL, hits[named], trials[named], people[named])
-    compared = compared_groups(found, FEW)
-    if len(compared) < 2:
-        return GroupAccuracy(found, overall, None, None, None, None, None, FEW)
-    worst, best = compared[0], max(compared, key=lambda group: (group.accuracy or 0.0, group.images))
-    assert worst.accuracy is not None and best.accuracy is not None
-    ends = [number for group in (best, worst) for number in (_right(group), group.images)]
-    kept = np.isin(grouping.of, [group.name for group in compared]) & (trials > 0)
-    chance = gap_by_chance(grouping.of[kept], hits[kept], trials[kept], people[kept])
-    gap = best.accuracy - worst.accuracy
-    within = list(difference_interval(*ends))
-    return GroupAccuracy(found, overall, worst.name, best.name, gap, within, chance, FEW)
+
+    def chance(compared: set[str]) -> float:
+        kept = np.isin(grouping.of, [*compared]) & (trials > 0)
+        return gap_by_chance(grouping.of[kept], hits[kept], trials[kept], people[kept])
+
+    return with_gap(found, overall, chance)
 
 
 def gap_by_chance(groups: np.ndarray, hits: np.ndarray, trials: np.ndarray, people: np.ndarray) -> float:
@@ -76,7 +70,3 @@ def _numbers(name: str, hits: np.ndarray, trials: np.ndarray, people: np.ndarray
         unknown_recall=None,
         interval={"accuracy": within},
     )
-
-
-def _right(group: GroupNumbers) -> int:
-    return round((group.accuracy or 0.0) * group.images)

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
+from oltr.data.groups import named_groups
 from oltr.data.sources import read_table
 from oltr.data.validate import as_text
 from oltr.errors import UserError
 from oltr.identify.rates import mean_of
-from oltr.identify.samples import Samples
+from oltr.identify.samples import Samples, split_rows
 from oltr.registry import unknown_name
 from oltr.wording import count
 
 KEYS = ("path", "index", "label")  # what a row of the table is about
+FORM = (
+    "A table of groups is .csv or .parquet. One column says what a row is about: an image's path, a probe's "
+    "index (from 0) or an identity's label; each other column is a grouping, as in `label,sex`."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,26 +44,16 @@ class Grouping:
 
 def groupings(probes: Samples, table: Path | None = None, columns: Sequence[str] = ()) -> list[Grouping]:
     """The groups of the probes by columns of a table (all unless named), or of their manifest."""
+    columns = list(dict.fromkeys(columns))
     if table is None:
         return [_of_manifest(probes, column) for column in columns]
-    if not table.is_file():
-        raise UserError(f"There is no table of groups {table}.")
-    rows = read_table(table).rename(columns=lambda name: str(name).strip())
-    keys = [key for key in KEYS if key in rows]
-    if len(keys) != 1:
-        raise UserError(
-            f"{table} has {'no column' if not keys else 'more than one column'} of {', '.join(KEYS)}.",
-            "One column says what a row is about: an image's path, a probe's number (from 0) or an identity.",
-            "a table `label,sex`",
-        )
-    rows = rows.apply(as_text).set_index(keys[0])
-    if repeated := int(rows.index.duplicated().sum()):
-        raise UserError(f"{table} has {count(repeated, 'row')} for a {keys[0]} that it had before.")
-    place = rows.index.get_indexer(pd.Index(_keys(probes, keys[0], table)))
+    rows = _read(table)
+    key = str(rows.index.name)
+    place = rows.index.get_indexer(pd.Index(_keys(probes, key, table)))
     if (place < 0).all():
         raise UserError(
             f"{table} has no row for any probe of {probes.name}.",
-            f"Its first {keys[0]} is {rows.index[0]!r}." if len(rows) else "It has no rows.",
+            f"Its first {key} is {rows.index[0]!r}." if len(rows) else "It has no rows.",
         )
     for column in columns:
         if column not in rows:
@@ -69,15 +64,37 @@ def groupings(probes: Samples, table: Path | None = None, columns: Sequence[str]
     ]
 
 
+def _read(table: Path) -> pd.DataFrame:
+    """The table by what its rows are about, one row for each."""
+    if not table.is_file():
+        raise UserError(f"There is no table of groups {table}.")
+    rows = read_table(table, "a table of groups", FORM).rename(columns=lambda name: str(name).strip())
+    keys = [key for key in KEYS if key in rows]
+    if len(keys) != 1:
+        raise UserError(
+            f"{table} has {'no column' if not keys else 'more than one column'} of {', '.join(KEYS)}.", FORM
+        )
+    if len(rows.columns) < 2 or rows.columns.has_duplicates:
+        number = "only one column" if len(rows.columns) < 2 else "two columns of one name"
+        raise UserError(f"{table} has {number}: {', '.join(rows.columns)}.", FORM)
+    rows = rows.apply(as_text).set_index(keys[0])
+    if repeated := int(rows.index.duplicated().sum()):
+        raise UserError(f"{table} has {count(repeated, 'row')} for a {keys[0]} that it had before.")
+    return rows
+
+
 def _of_manifest(probes: Samples, column: str) -> Grouping:
-    there = [] if probes.table is None else list(probes.table.columns)
-    if probes.table is None or column not in there:
-        raise unknown_name(f"further column of {probes.name}", column, there)
-    values = as_text(probes.table[column])
-    return Grouping(column, values.to_numpy(dtype=object), _names(values))
+    if probes.images is None:
+        raise UserError(
+            f"{probes.name} has no column {column!r}: it holds features and labels.",
+            try_this="--groups TABLE, with a column of that name",
+        )
+    manifest, splits = probes.images
+    names = np.array(named_groups(manifest, column), dtype=object)[split_rows(manifest, splits)]
+    return Grouping(column, names, _names(names))
 
 
-def _names(values: pd.Series) -> tuple[str, ...]:
+def _names(values: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(set(values) - {""}))
 
 

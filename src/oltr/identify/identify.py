@@ -12,7 +12,7 @@ import torch
 from oltr.console import console
 from oltr.errors import UserError
 from oltr.identify.images import embedded
-from oltr.identify.left_out import warn_of_trained
+from oltr.identify.left_out import warn_of_same, warn_of_trained, warn_of_zeros
 from oltr.identify.pseudo_shots import SIMILAR, pseudo_shots
 from oltr.identify.question import Question, ask
 from oltr.identify.rates import Mates, identified
@@ -81,26 +81,30 @@ def answer(
     embeddings = _embeddings([asked, *parts], embedding)
     for name in embeddings:
         check_widths([asked, *parts], name)
+    for part in (asked, *(each for each in parts if each is not asked)):
+        warn_of_zeros(part, embeddings[0])
     if device is None:
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     shots = None
     if question.shots is not None:
         pair = [filled(each) for each in question.shots]
         shots = _shots(pair, question.shot_similarity, search, device)
-    measured = {}
+    measured: dict[str, Measured] = {}
     for name in embeddings:
-        with console.progress(f"searching ({name})", "blocks") as progress:
+        with console.progress(f"searching ({name})") as progress:
             found = identified(
                 asked.of(name),
                 [part.of(name) for part in parts],
                 question.people,
-                question.pairs,
+                question.own_rows,
                 ranks=question.ranks,
                 mates=question.mates,
                 search=search,
                 device=device,
                 progress=progress,
             )
+        if not measured:
+            warn_of_same(found.same)
         measured[name] = Measured(found, shots, question.groups, question.people[0])
     people = question.people
     return Result(
@@ -111,7 +115,7 @@ def answer(
         gallery=len(parts[0]),
         distractors=sum(int((numbers < 0).sum()) for numbers in people[1:]),
         people=int(people[0].max(initial=-1)) + 1,
-        people_found=len(np.unique(people[0][question.pairs[0]])),
+        people_found=len(np.unique(people[0][question.mated])),
     )
 
 
@@ -133,5 +137,5 @@ def _shots(pair: Sequence[Samples], similar: float, search: Search, device: torc
     """The pseudo-shots of each probe, by the direct feature of the run or by features from files."""
     check_widths(pair, "direct")
     probes, train = (each.of("direct") for each in pair)
-    with console.progress("pseudo-shots", "blocks") as progress:
+    with console.progress("pseudo-shots") as progress:
         return pseudo_shots(probes, train, similar, search, device, progress)

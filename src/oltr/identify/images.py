@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -12,10 +12,10 @@ from oltr.console import console
 from oltr.data.manifest import Manifest
 from oltr.data.sources import read_source
 from oltr.data.split import Flat
-from oltr.data.validate import COLUMNS, UNNAMED
+from oltr.data.validate import UNNAMED
 from oltr.errors import UserError
 from oltr.identify.feature_files import FORMS, is_feature_source, read_features
-from oltr.identify.samples import Samples
+from oltr.identify.samples import Samples, split_rows
 from oltr.nn.heads import Output
 from oltr.runs.own_data import open_for
 from oltr.runs.trained_run import TrainedRun
@@ -34,6 +34,8 @@ def list_samples(source: str, by_run: bool, training: bool = False) -> Samples:
     """
     if is_feature_source(source):
         return read_features(source)
+    if not by_run and not Path(source).expanduser().exists():
+        raise UserError(f"There is no file or folder {source}.", f"A feature file is {FORMS}.")
     if not by_run:
         raise UserError(
             f"{source} holds no features, and no run was named to compute them.",
@@ -41,7 +43,12 @@ def list_samples(source: str, by_run: bool, training: bool = False) -> Samples:
             "oltr identify RUN ..., for images",
         )
     flat: Flat = "train" if training else "test"
-    return manifest_samples(source, read_source(source, flat=flat), training)
+    manifest = read_source(source, flat=flat)
+    samples = manifest_samples(source, manifest, training)
+    if len(samples) < len(manifest.table):
+        which = "for training" if training else "of its splits test and open"
+        console.say(f"{source}: {len(samples):,} of {len(manifest.table):,} images, those {which}")
+    return samples
 
 
 def manifest_samples(name: str, manifest: Manifest, training: bool = False) -> Samples:
@@ -49,16 +56,14 @@ def manifest_samples(name: str, manifest: Manifest, training: bool = False) -> S
     splits = tuple(each for each in (("train",) if training else ("test", "open")) if manifest.sizes()[each])
     if not splits:
         raise UserError(f"{name} has no {'training' if training else 'test or open'} images.")
-    rows = np.concatenate([manifest.positions(split) for split in splits])
-    table = manifest.table.iloc[rows].reset_index(drop=True)
+    table = manifest.table.iloc[split_rows(manifest, splits)]
     unnamed = (table["split"] == "open") & (table["label"] == UNNAMED)
     return Samples(
         name,
         {},
         table["label"].mask(unnamed, "").to_numpy(dtype=object),
         table["path"].to_numpy(dtype=object),
-        table.drop(columns=list(COLUMNS)),
-        str(manifest.root),
+        str(manifest.root) if manifest.pack is None and manifest.items is None else None,
         (manifest, splits),
     )
 

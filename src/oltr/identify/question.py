@@ -12,8 +12,9 @@ from oltr.errors import UserError
 from oltr.identify.groups import Grouping, groupings
 from oltr.identify.images import list_samples
 from oltr.identify.left_out import say_left_out, warn_of_shared, warn_of_trained
+from oltr.identify.mates import mate_counts
 from oltr.identify.pseudo_shots import SIMILAR
-from oltr.identify.rates import Mates, mate_pairs
+from oltr.identify.rates import Mates
 from oltr.identify.samples import GIVEN, Samples, check_widths, identities, own_rows
 from oltr.wording import count
 
@@ -28,8 +29,9 @@ class Question:
 
     probes: Samples
     gallery: list[Samples]
-    people: list[np.ndarray]  # an identity number for each probe, then each row of each part; −1: nobody
-    pairs: tuple[np.ndarray, np.ndarray]  # probe and row of the first part of one identity
+    people: list[np.ndarray]  # an identity number for each probe, then each row of each part; < 0: nobody
+    own_rows: np.ndarray  # the row of the first part that is the probe itself; −1: none
+    mated: np.ndarray  # whether a probe has a mate
     groups: list[Grouping]
     shots: tuple[Samples, Samples] | None
     shot_similarity: float
@@ -57,7 +59,10 @@ def ask(
         raise UserError("--train and --shots-from do not go together.", "Both tell the training images.")
 
     def read(source: str | Samples, training: bool = False) -> Samples:
-        return source if isinstance(source, Samples) else list_samples(source, by_run, training)
+        samples = source if isinstance(source, Samples) else list_samples(source, by_run, training)
+        if not len(samples):
+            raise UserError(f"{samples.name} is empty.", "It has no features and no labels.")
+        return samples
 
     asked = read(probes)
     grouped = groupings(asked, groups, by)
@@ -68,15 +73,18 @@ def ask(
         shots = asked, read(train, training=True)
     parts = [there] if far is None else [there, _nobody(far)]
     check_widths([part for part in (asked, *parts) if GIVEN in part.features], GIVEN)
-    people = identities([asked, *parts])
-    pairs = mate_pairs(people[0], people[1], own_rows(asked, there))
-    say_left_out(asked, np.isin(np.arange(len(asked)), pairs[0]), grouped)
+    people, own = identities([asked, *parts]), own_rows(asked, there)
+    # An image without a name in both, which would else be most similar to itself.
+    unnamed = np.flatnonzero((people[0] == -1) & (own >= 0) & (people[1][own] == -1))
+    people[0][unnamed] = people[1][own[unnamed]] = -2 - np.arange(len(unnamed))
+    mated = mate_counts(people[0], people[1], own) > 0
+    say_left_out(asked, there, mated, grouped)
     _check_others(people[1:], mates)
     if train is not None and shots is not None:
         warn_of_trained(asked, shots[1].people)
     if far is not None:
         warn_of_shared(asked, far)
-    return Question(asked, parts, people, pairs, grouped, shots, shot_similarity, mates, ranks)
+    return Question(asked, parts, people, own, mated, grouped, shots, shot_similarity, mates, ranks)
 
 
 def _checked(ranks: Sequence[int], similarity: float) -> tuple[int, ...]:
@@ -90,7 +98,7 @@ def _checked(ranks: Sequence[int], similarity: float) -> tuple[int, ...]:
 def _check_others(gallery: Sequence[np.ndarray], mates: Mates) -> None:
     """Refuse a gallery in which a mate has nobody beside it."""
     there = np.unique(np.concatenate([np.unique(part) for part in gallery]))
-    if -1 not in there and (mates == "each" or len(there) < 2):
+    if there.min() >= 0 and (mates == "each" or len(there) < 2):
         raise UserError(
             "Beside the mates nobody is in the gallery.",
             "With --mates each these are people who are no probes." if mates == "each" else "",

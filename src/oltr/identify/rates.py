@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,12 +11,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from oltr.identify.blocks import same_identity
 from oltr.identify.cosine import cosines
+from oltr.identify.mates import mate_counts, mate_pairs
 from oltr.identify.search import Search, top_similarities
 
 Mates = Literal["nearest", "each"]
 FALSE_ALARMS = (0.01, 0.001)
+SAME = 1e-9  # nearer to a cosine of 1 than two photographs are
 TIE = 1e-12  # similarities nearer than this are equal, and what is equal stands before the mate
 
 
@@ -30,22 +31,14 @@ class Identified:
     thresholds: dict[float, float]
     strangers: int  # probes on which false alarms are counted
     as_if: bool  # whether these are probes with mates, which were left out of the gallery
-
-
-def mate_pairs(
-    probes: np.ndarray, gallery: np.ndarray, own_rows: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """All pairs (probe, row of the gallery) of one identity, less a probe's own image (−1: not there)."""
-    query, row = same_identity(probes, gallery)
-    kept = np.ones(len(query), bool) if own_rows is None else own_rows[query] != row
-    return query[kept], row[kept]
+    same: int  # probes with a mate whose feature is their own
 
 
 def identified(
     probes: Tensor,
     gallery: Sequence[Tensor],
     people: Sequence[np.ndarray],
-    pairs: tuple[np.ndarray, np.ndarray],
+    own_rows: np.ndarray | None = None,
     *,
     ranks: Sequence[int] = (1, 5),
     mates: Mates = "nearest",
@@ -53,30 +46,25 @@ def identified(
     device: torch.device | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Identified:
-    """Identify P×D probes in the parts N×D of a gallery; the first part holds the mates, `pairs` tells them.
+    """Identify P×D probes in the parts N×D of a gallery; the first part holds the mates.
 
-    `people` has an identity number for each probe, then for each row of each part; −1 is nobody of the
-    probes.
+    `people` has an identity number for each probe, then for each row of each part; below 0 is nobody of the
+    probes, below −1 an image without a name that is itself a probe, which is not compared with itself.
+    `own_rows` tells the row of the first part that is the probe itself, −1 for none.
 
     "nearest": the gallery as it stands; the nearest mate has to be among the k nearest, and others of the
     probe's identity do not count. "each": MegaFace's protocol: one mate at a time is in the gallery, beside
     those who are nobody of the probes, and each is a trial.
     """
-    who, query_of = people[0], pairs[0]
-    mate = cosines(probes, gallery[0], *map(torch.from_numpy, pairs)).numpy()
-    number = np.bincount(query_of, minlength=len(who))
-    if mates == "nearest":
-        best = np.full(len(who), -np.inf)
-        np.maximum.at(best, query_of, mate)
-        query_of = np.flatnonzero(number)
-        mate, number = best[query_of], np.minimum(number, 1)
+    who, own_rows = people[0], np.full(len(probes), -1) if own_rows is None else own_rows
+    number, most = mate_counts(who, people[1], own_rows), min(max(ranks), sum(map(len, gallery)))
     others = np.concatenate(
         [
             top_similarities(
                 probes,
                 part,
-                max(ranks),
-                own=None if mates == "each" else (who, numbers),
+                most,
+                own=(who, numbers),
                 skip=numbers >= 0 if mates == "each" else None,
                 search=search,
                 device=device,
@@ -86,25 +74,38 @@ def identified(
         ],
         axis=1,
     )
-    others = -np.sort(-others, axis=1)[:, : max(ranks)]
-
-    def share(found: np.ndarray) -> np.ndarray:
-        total = np.bincount(query_of, found, minlength=len(who))
-        return np.divide(total, number, out=np.full(len(who), np.nan), where=number > 0)
-
-    before = {rank: mate - TIE > others[query_of, rank - 1] for rank in {1, *ranks}}
+    others = -np.sort(-others, axis=1)
     strange = number == 0
     as_if = not strange.any()
     alarms = others[:, 0] if as_if else others[strange, 0]
     thresholds = {rate: threshold_at(alarms, rate) for rate in FALSE_ALARMS}
-    return Identified(
-        number,
-        {rank: share(before[rank]) for rank in ranks},
-        {rate: share(before[1] & (mate > limit)) for rate, limit in thresholds.items()},
-        thresholds,
-        len(alarms),
-        as_if,
+    pairs = (
+        (query, cosines(probes, gallery[0], torch.from_numpy(query), torch.from_numpy(row)).numpy())
+        for query, row in mate_pairs(who, people[1], own_rows)
     )
+    trials = pairs if mates == "each" else [_nearest(pairs, len(who))]
+    hits = {rank: np.zeros(len(who)) for rank in ranks}
+    detected = {rate: np.zeros(len(who)) for rate in FALSE_ALARMS}
+    same = np.zeros(len(who), bool)
+    for query, mate in trials:
+        for rank, total in hits.items():
+            np.add.at(total, query, rank > most or mate - TIE > others[query, rank - 1])
+        for rate, total in detected.items():
+            np.add.at(total, query, (mate - TIE > others[query, 0]) & (mate > thresholds[rate]))
+        same[query[mate > 1 - SAME]] = True
+    number = number if mates == "each" else np.minimum(number, 1)
+    for total in (*hits.values(), *detected.values()):
+        total /= np.where(strange, np.nan, number)
+    return Identified(number, hits, detected, thresholds, len(alarms), as_if, int(same.sum()))
+
+
+def _nearest(pairs: Iterable[tuple[np.ndarray, np.ndarray]], probes: int) -> tuple[np.ndarray, np.ndarray]:
+    """The probes that have mates, and the similarity of the nearest."""
+    best = np.full(probes, -np.inf)
+    for query, mate in pairs:
+        np.maximum.at(best, query, mate)
+    query = np.flatnonzero(best > -np.inf)
+    return query, best[query]
 
 
 def mean_of(values: np.ndarray, trials: np.ndarray) -> float | None:

@@ -53,7 +53,10 @@ class Measured:
             "detection_identification": {
                 f"{r:g}": mean_of(h, trials) for r, h in self.found.detected.items()
             },
-            "thresholds": {f"{rate:g}": limit for rate, limit in self.found.thresholds.items()},
+            "thresholds": {
+                f"{rate:g}": limit if np.isfinite(limit) else None
+                for rate, limit in self.found.thresholds.items()
+            },
         }
 
 
@@ -145,5 +148,5 @@ class Result:
                 notes.append(f"{column}: gap {gap}, worst {found['worst']}; by chance up to {chance}.")
         strangers = f"{count(counts['strangers'], 'stranger')}: {counts['strangers_are']}"
         few = [rate for rate in self.first.found.thresholds if rate * counts["strangers"] < 1]
-        none = f"; with so few, {' and '.join(f'{100 * rate:g} %' for rate in few)} means none" if few else ""
+        none = f"; of so few, none at {' and '.join(f'{100 * rate:g} %' for rate in few)}" if few else ""
         return [*notes, f"False alarms are counted on {strangers}{none}."]

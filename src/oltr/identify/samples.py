@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,8 +32,7 @@ class Samples:
     features: Mapping[str, Tensor]
     labels: np.ndarray  # N, text or integers; "", −1 and "-1" are nobody
     paths: np.ndarray | None = None  # N, text
-    table: pd.DataFrame | None = None  # N rows, further columns of a manifest
-    root: str | None = None  # where paths of image files start
+    root: str | None = None  # where paths start, if they are of image files
     images: tuple[Manifest, tuple[str, ...]] | None = None  # and which of its splits, in order
 
     def __post_init__(self) -> None:
@@ -63,15 +64,25 @@ class Samples:
         return set(map(str, pd.unique(pd.Series(self.labels[self.named]))))
 
 
-def own_rows(probes: Samples, gallery: Samples) -> np.ndarray | None:
-    """The gallery's row that is the probe's own image (P,), −1 for none; None: files are not known."""
+def split_rows(manifest: Manifest, splits: Sequence[str]) -> np.ndarray:
+    """The rows of a manifest that are of these splits, one split after the other."""
+    return np.concatenate([manifest.positions(split) for split in splits])
+
+
+def own_rows(probes: Samples, gallery: Samples) -> np.ndarray:
+    """The gallery's row that is the probe's own image (P,), −1 where there is none or files are not known."""
     if probes is gallery:
         return np.arange(len(probes))
-    if probes.paths is None or gallery.paths is None or None in (probes.root, gallery.root):
+    there, asked = _files(gallery), _files(probes)
+    return np.full(len(probes), -1) if there is None or asked is None else there.get_indexer(asked)
+
+
+def _files(samples: Samples) -> pd.Index | None:
+    """The file of each image."""
+    root, paths = samples.root, samples.paths
+    if root is None or paths is None:
         return None
-    if probes.root != gallery.root:
-        return None
-    return pd.Index(gallery.paths).get_indexer(pd.Index(probes.paths))
+    return pd.Index([os.path.normpath(Path(root, path)) for path in paths])
 
 
 def identities(parts: Sequence[Samples]) -> list[np.ndarray]:

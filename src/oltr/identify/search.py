@@ -11,14 +11,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from oltr.identify.block_search import by_faiss, by_products
-from oltr.identify.blocks import Blocks
+from oltr.identify.block_search import Candidates, Own, by_faiss, by_products
 from oltr.identify.cosine import cosines, unit_rows
 
 Search = Literal["auto", "blocks", "faiss"]
 Progress = Callable[[int, int], None]
 
-REFERENCES = {"cpu": 4096, "cuda": 32768, "faiss": 65536}  # rows of a block
 SPARE = 4  # more candidates than asked for: the exact order is made among them
 
 
@@ -44,34 +42,43 @@ def top_similarities(
     to the k-th cosine is searched again in float64. So the result is that of float64 throughout.
     """
     device = device or queries.device
-    if not len(queries) or not len(references):
+    rows = np.arange(len(references)) if skip is None else np.flatnonzero(~skip)
+    if not len(queries) or not len(rows):
         return np.full((len(queries), k), -np.inf)
-    by = _chosen(search, device)
-    blocks = Blocks(len(references), REFERENCES["faiss" if by is by_faiss else device.type], own, skip)
+    identities = None if own is None else Own(own[0], np.where(np.isin(own[1], own[0]), own[1], -1))
+    done = 0
+
+    def advance(references: int) -> None:
+        nonlocal done
+        done += references
+        if progress is not None:
+            progress(done, len(rows))
+
     with _full_precision():
         units = unit_rows(queries.to(device), torch.float32)
-        rough, rows = by(units, references, blocks, k + SPARE, progress)
-        exact, sure = _exact(queries, references, rough, rows, k)
+        found = _chosen(search, device)(units, references, rows, k + SPARE, identities, advance)
+        exact, sure = _exact(queries, references, found, k)
         if len(again := np.flatnonzero(~sure)):
             some = queries[torch.from_numpy(again).to(queries.device)]
             units = unit_rows(some.to(device), torch.float64)
-            blocks = Blocks(len(references), REFERENCES[device.type], own, skip).among(again)
-            rough, rows = by_products(units, references, blocks, k, progress)
-            exact[again], _ = _exact(some, references, rough, rows, k)
+            if identities is not None:
+                identities = identities._replace(queries=identities.queries[again])
+            done = 0
+            found = by_products(units, references, rows, k, identities, advance)
+            exact[again], _ = _exact(some, references, found, k)
     return exact
 
 
-def _chosen(search: Search, device: torch.device) -> Callable[..., tuple[Tensor, Tensor]]:
+def _chosen(search: Search, device: torch.device) -> Callable[..., Candidates]:
     """faiss where it was asked for, or is installed and there is no GPU."""
     if search == "auto":
         search = "faiss" if device.type == "cpu" and find_spec("faiss") is not None else "blocks"
     return by_faiss if search == "faiss" else by_products
 
 
-def _exact(
-    queries: Tensor, references: Tensor, rough: Tensor, rows: Tensor, k: int
-) -> tuple[np.ndarray, np.ndarray]:
+def _exact(queries: Tensor, references: Tensor, found: Candidates, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Float64 cosines of the candidates, the k largest, and whether no other reference can be among them."""
+    rough, rows = found
     some, exact = rows >= 0, torch.full(rows.shape, -torch.inf, dtype=torch.float64)
     query, place = some.nonzero(as_tuple=True)
     exact[query, place] = cosines(queries, references, query, rows[query, place])

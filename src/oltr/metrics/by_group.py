@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -49,26 +49,39 @@ def group_accuracy(
         _numbers(name, predictions[row], labels[row], rejected[row], shares)
         for name, row in zip(names.tolist(), map(torch.from_numpy, rows), strict=True)
     ]
-    found.sort(key=lambda group: (2.0 if group.accuracy is None else group.accuracy, -group.images))
-    compared = compared_groups(found, few)
     overall = _numbers(ALL, predictions, labels, rejected, shares)
+
+    def chance(compared: set[str]) -> float:
+        kept = np.array([name in compared for name in names])[place] & (labels != OPEN).numpy()
+        return _gap_by_chance(correct.numpy(), total.numpy(), labels.numpy()[kept], place[kept])
+
+    return with_gap(found, overall, chance, few)
+
+
+def with_gap(
+    groups: Sequence[GroupNumbers],
+    overall: GroupNumbers,
+    chance: Callable[[set[str]], float],
+    few: int = FEW,
+) -> GroupAccuracy:
+    """The groups in order, with the gap between the best and the worst of those that are compared.
+
+    Compared are those with `few` images, or all of them if not two have as many; `chance` tells what gap
+    chance makes between these, by their names.
+    """
+    found = sorted(
+        groups, key=lambda group: (2.0 if group.accuracy is None else group.accuracy, -group.images)
+    )
+    known = [group for group in found if group.images]
+    large = [group for group in known if group.images >= few]
+    compared = large if len(large) > 1 else known
     if len(compared) < 2:
         return GroupAccuracy(found, overall, None, None, None, None, None, few)
     worst, best = compared[0], max(compared, key=lambda group: (group.accuracy or 0.0, group.images))
     assert worst.accuracy is not None and best.accuracy is not None
-    within = difference_interval(_right(best), best.images, _right(worst), worst.images)
-    in_gap = {group.name for group in compared}
-    kept = np.array([name in in_gap for name in names])[place] & (labels != OPEN).numpy()
-    chance = _gap_by_chance(correct.numpy(), total.numpy(), labels.numpy()[kept], place[kept])
-    gap = best.accuracy - worst.accuracy
-    return GroupAccuracy(found, overall, worst.name, best.name, gap, list(within), chance, few)
-
-
-def compared_groups(groups: Sequence[GroupNumbers], few: int = FEW) -> list[GroupNumbers]:
-    """Those that a gap is measured between: with `few` images, or all of them if not two have as many."""
-    known = [group for group in groups if group.images]
-    large = [group for group in known if group.images >= few]
-    return large if len(large) > 1 else known
+    gap, within = best.accuracy - worst.accuracy, difference_interval(*_share_of(best), *_share_of(worst))
+    by_chance = chance({group.name for group in compared})
+    return GroupAccuracy(found, overall, worst.name, best.name, gap, list(within), by_chance, few)
 
 
 def _numbers(
@@ -118,8 +131,8 @@ def _gap_by_chance(correct: np.ndarray, total: np.ndarray, labels: np.ndarray, g
     return float(np.quantile(gaps, 0.95))
 
 
-def _right(group: GroupNumbers) -> int:
-    return round((group.accuracy or 0.0) * group.images)
+def _share_of(group: GroupNumbers) -> tuple[int, int]:
+    return round((group.accuracy or 0.0) * group.images), group.images
 
 
 def _share(part: int, of: int) -> tuple[float | None, list[float] | None]:

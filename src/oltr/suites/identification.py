@@ -142,8 +142,11 @@ def _try_images(question: Question, part: Part, manifest: Manifest) -> None:
 
     Those of the suite's own source are tried by training.
     """
-    for samples in {id(each): each for each in (question.probes, *question.gallery)}.values():
-        assert samples.images is not None and samples.paths is not None
+    shots = () if question.shots is None else question.shots
+    for samples in {id(each): each for each in (question.probes, *question.gallery, *shots)}.values():
+        if samples.images is None or samples.images[0] is manifest:  # features from a file
+            continue
+        assert samples.paths is not None
         there = samples.images[0]
         if there.pack is not None:
             check_pack(open_pack(there.pack), as_packed(part.runs[0].config, manifest).data)
