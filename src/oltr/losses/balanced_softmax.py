@@ -6,7 +6,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from oltr.losses.class_counts import Counts, as_counts
-from oltr.losses.uniform import uniform_cross_entropy
 
 
 def balanced_softmax_loss(
@@ -29,6 +28,7 @@ class BalancedSoftmaxLoss(nn.Module):
     def forward(self, logits: Tensor, labels: Tensor, reduction: str = "mean") -> Tensor:
         return balanced_softmax_loss(logits, labels, self.counts, tau=self.tau, reduction=reduction)
 
-    def of_no_class(self, logits: Tensor) -> Tensor:
-        """The same for images of no class: under this softmax, too, all classes are to be equally likely."""
-        return uniform_cross_entropy(logits + self.tau * self.counts.log())
+    def of_experts(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """The loss of every expert for every image: E×B×K, B → E×B."""
+        experts = len(logits)
+        return self(logits.flatten(0, 1), labels.repeat(experts), "none").view(experts, -1)

@@ -16,6 +16,7 @@ from oltr.losses.balanced_contrast import BalancedContrastLoss
 from oltr.losses.balanced_softmax import BalancedSoftmaxLoss
 from oltr.losses.consistency import consistency_loss
 from oltr.losses.mixed_labels import MixedLabels
+from oltr.losses.uniform import uniform_cross_entropy
 from oltr.methods.base import METHODS, Method, MethodInfo
 from oltr.nn.backbone import Backbone
 from oltr.nn.cosine_head import CosineHead
@@ -112,12 +113,11 @@ class Oltr2(Method):
 
     def open_loss(self, stage: int, network: Network, output: Output) -> Tensor:
         logits = expert_logits(network.head, output)
-        return len(logits) * self.balanced_softmax.of_no_class(logits.flatten(0, 1))
+        return len(logits) * uniform_cross_entropy(logits.flatten(0, 1))
 
     def _balanced(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Σ_e balanced softmax of each image: E×B×K, B → B."""
-        every = logits.flatten(0, 1), labels.repeat(len(logits))
-        return self.balanced_softmax(*every, "none").view(len(logits), -1).sum(dim=0)
+        return self.balanced_softmax.of_experts(logits, labels).sum(dim=0)
 
     def _terms(self, logits: Tensor, cross_entropy: Tensor) -> dict[str, Tensor]:
         terms = {"cross_entropy": cross_entropy}
