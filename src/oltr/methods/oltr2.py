@@ -95,8 +95,8 @@ class Oltr2(Method):
         parts: dict[str, nn.Module] = {}
         if self.settings.contrast:
             parts["contrast"] = projector(dims, PROJECTED)
-            # Of unit length: a step turns a vector by its rate over the squared length, and normal ones, as an
-            # embedding starts with, take a tenth of the training until they have found their classes.
+            # Of unit length: a step turns a vector by rate / length², and normal ones, with which embeddings
+            # start, take a tenth of the training until they have found their classes.
             start = F.normalize(torch.randn(self.num_classes, PROJECTED), dim=1)
             parts["prototypes"] = nn.Embedding.from_pretrained(start, freeze=False)
         if self.settings.consistency:
