@@ -3,8 +3,8 @@
     python benchmarks/modern_step.py --out benchmarks/results/modern_step.json    # one GPU, or a CPU
     python benchmarks/modern_step.py --profile "oltr2, 3 views"                   # the kernels of one of them
 
-Whole steps of the library on made-up images of CIFAR-100-LT's size and classes, with augmentation, mixing
-and averaged weights as the recipe has them: medians of turns that alternate.
+Whole steps of the library on made-up images of CIFAR-100-LT's size and classes, with augmentation, mixing,
+averaged weights and deterministic algorithms as a run has them: medians of turns that alternate.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ from oltr.data.longtail import exponential_counts
 from oltr.training.build import build_method, build_network
 from oltr.training.configure import configure
 from oltr.training.ema import WeightAverage
+from oltr.training.frozen import freeze
 from oltr.training.optimizer import make_optimizer
+from oltr.training.processes import make_deterministic
 from oltr.training.schedule import LearningRates
 from oltr.training.step import BatchLoss, Step
 
@@ -52,6 +54,7 @@ class Measured:
         stage, self.device = config.stage1, device
         method = build_method(config, counts).to(device)
         network = build_network(config, method, 1).to(device, memory_format=torch.channels_last).train()
+        freeze(network, stage, config.data.image_size)
         optimizer = make_optimizer(network, stage, fused=device.type == "cuda")
         self.rates = LearningRates(optimizer, stage, device)
         self.rates.start_epoch(0, STEPS)
@@ -86,6 +89,7 @@ def main() -> None:
     parser.add_argument("--profile", choices=CASES, help="the kernels of one case instead")
     parser.add_argument("--steps", type=int, default=STEPS)
     arguments = parser.parse_args()
+    make_deterministic()
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if arguments.profile:
         measured = Measured(*CASES[arguments.profile], device)

@@ -38,7 +38,7 @@ def test_the_average_equals_a_loop(decay):
     average = WeightAverage(network, decay)
     expected = {name: tensor.double().clone() for name, tensor in network.state_dict().items()}
     random = torch.Generator().manual_seed(0)
-    for _ in range(5):
+    for step in range(5):
         with torch.no_grad():
             for tensor in network.state_dict().values():
                 if tensor.is_floating_point():
@@ -47,13 +47,39 @@ def test_the_average_equals_a_loop(decay):
                     tensor.copy_(torch.randint(0, 2, tensor.shape, generator=random))
         average.update()
         for name, tensor in network.state_dict().items():
-            mean = decay * expected[name] + (1 - decay) * tensor.double()
+            kept = min(decay, (1 + step) / (10 + step))
+            mean = kept * expected[name] + (1 - kept) * tensor.double()
             expected[name] = mean if tensor.is_floating_point() else tensor.double()
     averaged = average.network.state_dict()
     assert averaged.keys() == expected.keys()
     assert {tensor.dtype for tensor in averaged.values()} >= {torch.bool, torch.int64, torch.float32}
     for name, tensor in averaged.items():
         torch.testing.assert_close(tensor.double(), expected[name], rtol=1e-5, atol=1e-5, msg=name)
+
+
+def test_a_slow_average_forgets_the_start_within_few_steps():
+    network = a_network()
+    average = WeightAverage(network, 0.999)
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.add_(1)
+    for _ in range(20):
+        average.update()
+    for mean, parameter in zip(average.network.parameters(), network.parameters(), strict=True):
+        torch.testing.assert_close(mean, parameter, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("before", [0, 7, 100_000])
+def test_an_average_goes_on_from_the_steps_that_were_made(before):
+    network = a_network()
+    average = WeightAverage(network, 0.999, before)
+    with torch.no_grad():
+        network.backbone.net.conv1.weight.add_(1)
+    start = average.network.backbone.net.conv1.weight.clone()
+    average.update()
+    moved = average.network.backbone.net.conv1.weight - start
+    expected = 1 - min(0.999, (1 + before) / (10 + before))
+    torch.testing.assert_close(moved, torch.full_like(moved, expected), rtol=1e-3, atol=1e-6)
 
 
 def test_the_average_is_apart_from_the_network():
@@ -68,7 +94,8 @@ def test_without_decay_the_average_is_the_last_step(pack, tmp_path):
     manifest = open_pack(pack).manifest
     for name, config in (("none", averaging(0.0)), ("tiny", averaging(1e-12))):
         train(config, manifest, tmp_path / name, TrainOptions(**ON_CPU))
-    none, tiny = (load_file(RunFolder(tmp_path / name).model) for name in ("none", "tiny"))
+    # Of stage 1: the second one makes more of what the average rounds.
+    none, tiny = (load_file(RunFolder(tmp_path / name).stage_weights(1)) for name in ("none", "tiny"))
     for name, tensor in none.items():
         torch.testing.assert_close(tiny[name], tensor, msg=name)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -12,19 +13,22 @@ from torch.nn import functional as F
 
 from oltr.config import StageConfig
 from oltr.data.augment import Augment
-from oltr.data.batches import MixedBatch, TrainBatch
+from oltr.data.batches import MixedBatch, TrainBatch, TrainBatches
+from oltr.data.image_access import Images
 from oltr.data.pack import open_pack
 from oltr.errors import UserError
 from oltr.methods import METHODS
 from oltr.methods.balanced_softmax import BalancedSoftmax
 from oltr.training.build import build_method, build_network
 from oltr.training.configure import configure
+from oltr.training.ema import WeightAverage
 from oltr.training.frozen import freeze
 from oltr.training.load_network import load_network
 from oltr.training.optimizer import make_optimizer
 from oltr.training.options import TrainOptions
 from oltr.training.run_folder import RunFolder
-from oltr.training.step import BatchLoss, Step
+from oltr.training.schedule import LearningRates
+from oltr.training.step import WARM_UP, BatchLoss, Step
 from oltr.training.train import train
 from oltr.training.views import Views
 from tests.helpers.gpu import needs_gpu
@@ -66,6 +70,9 @@ def test_rows_come_view_by_view_and_the_first_alone_is_mixed():
     assert targets.first.tolist() == own.tolist() * 3
     assert targets.second.tolist() == [*partners.tolist(), *own.tolist() * 2]
     share = targets.share
+    assert torch.equal(targets.by_class, 1 - share)
+    among_themselves = dataclasses.replace(MANY, mix_partner="batch")
+    assert Views(augment, among_themselves)(*batch)[1].by_class is None
     assert (share[SIZE:] == 1).all() and (share[:SIZE] < 1).any() and (share[:SIZE] == 1).any()
     drawn = [a if u < s else b for a, b, u, s in zip(own, partners, batch.mixing[:, 4], share, strict=False)]
     assert targets.drawn.tolist() == [*map(int, drawn), *own.tolist() * 2]
@@ -299,3 +306,62 @@ def test_a_graph_with_views_and_mixed_images_gives_the_same_weights(monkeypatch)
         results.append({name: value.cpu() for name, value in batch_loss.network.state_dict().items()})
     for name, tensor in results[0].items():
         torch.testing.assert_close(results[1][name], tensor, rtol=0, atol=0, msg=name)
+
+
+# Every part of the method and of the step at once: experts, both terms on views, mosaics, averages.
+EVERYTHING = ["settings.experts=3", "settings.consistency=1", "stage1.mosaics=0.5", "stage1.batch_size=16"]
+
+
+def modern_step(device, graph):
+    """The step of the modern recipe as a run builds it, rates and batches with it."""
+    torch.manual_seed(0)
+    config = configure("cifar100-lt-100-modern", "oltr2", changes=EVERYTHING)
+    stage, labels = config.stage1, np.arange(40) % 8
+    method = build_method(config, torch.full((8,), 5)).to(device)
+    network = build_network(config, method, 1).to(device, memory_format=torch.channels_last).train()
+    freeze(network, stage, 32)
+    optimizer = make_optimizer(network, stage, fused=device.type == "cuda")
+    rates = LearningRates(optimizer, stage, device)
+    loss = BatchLoss(
+        method, 1, network, Augment(config.data, device), precision=config.precision, config=stage
+    )
+    step = Step(loss, optimizer, average=WeightAverage(network, stage.ema), graph=graph)
+    pixels = torch.randint(0, 256, (40, 32, 32, 3), dtype=torch.uint8).to(device)
+    images = Images(32, labels, np.arange(40), pixels)
+    batches = [
+        batch
+        for epoch in range(4)
+        for batch in TrainBatches(images, stage, (0, 1, epoch), device, 0, config.data)
+    ]
+    rates.start_epoch(0, len(batches))
+    return step, rates, batches
+
+
+def test_the_step_of_the_modern_recipe_takes_all_parts_at_once():
+    step, rates, batches = modern_step(torch.device("cpu"), graph=False)
+    for number, batch in enumerate(batches[:2]):
+        rates.set(number)
+        step(batch)
+    assert torch.isfinite(step.loss_sum)
+    learning = [p for p in step.batch_loss.network.parameters() if p.requires_grad]
+    assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in learning)
+
+
+@needs_gpu
+def test_the_step_of_the_modern_recipe_is_recorded_and_never_waits(monkeypatch):
+    monkeypatch.setattr(torch.backends.cudnn, "deterministic", True)
+    results = []
+    for graph in (False, True):
+        step, rates, batches = modern_step(torch.device("cuda"), graph)
+        try:
+            for number, batch in enumerate(batches):
+                torch.cuda.set_sync_debug_mode("error" if number > WARM_UP else "default")
+                rates.set(number)
+                step(batch)
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+        assert (step.recorded is not None) == graph
+        network = step.batch_loss.network
+        results.append({name: value.cpu() for name, value in network.state_dict().items()})
+    for name, tensor in results[0].items():
+        torch.testing.assert_close(results[1][name], tensor, rtol=1e-3, atol=1e-4, msg=name)

@@ -21,11 +21,10 @@ def balanced_contrast_loss(
     others, owners = torch.cat([z, prototypes]), torch.cat([labels, classes])
     similar = z @ others.T / temperature  # B×(B + K)
     itself = torch.eye(*similar.shape, dtype=torch.bool, device=z.device)
-    positive = (labels[:, None] == owners) & ~itself
-    members = torch.zeros_like(prototypes[:, 0]).index_add_(0, owners, torch.ones_like(others[:, 0]))
-    # Of its own class an image leaves itself out.
-    sizes = members[owners] - (labels[:, None] == owners).to(z.dtype)
-    sizes = torch.where(positive, sizes, members[owners].expand_as(sizes))
+    same = labels[:, None] == owners
+    positive = same & ~itself
+    # How many a's class has in all, its prototype too; of its own class an image leaves itself out.
+    sizes = (1 + same.sum(dim=0) - same.long()).to(z.dtype)
     all_classes = (similar - sizes.log()).masked_fill(itself, -torch.inf).logsumexp(dim=1, keepdim=True)
     losses = (all_classes - similar).masked_fill(~positive, 0).sum(dim=1)
     return (losses / positive.sum(dim=1)).mean()

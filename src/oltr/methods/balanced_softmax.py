@@ -39,6 +39,3 @@ class BalancedSoftmax(Method):
     ) -> dict[str, Tensor]:
         logits = output.logits.float()
         return {"cross_entropy": labels.mean(lambda hard: self.balanced_softmax(logits, hard, "none"))}
-
-    def open_loss(self, stage: int, network: Network, output: Output) -> Tensor:
-        return self.balanced_softmax.of_no_class(output.logits.float())

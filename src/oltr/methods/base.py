@@ -139,7 +139,9 @@ class Method(nn.Module):
     def open_loss(self, stage: int, network: Network, output: Output) -> Tensor:
         """The loss of images that are of no class, such as mosaics, before its weight in the stage.
 
-        By default all classes are to be equally likely; a loss that adds to the logits has that added here.
+        All classes are to be equally likely in the logits that the network answers with, which unknown scores
+        read. A loss that adds the class frequencies to them adds nothing here: a picture that says nothing of
+        its class leaves the frequencies as they are.
         """
         return uniform_cross_entropy(output.logits.float())
 

@@ -12,6 +12,7 @@ from torch import Tensor
 from oltr.config import within
 from oltr.losses.balanced_softmax import BalancedSoftmaxLoss
 from oltr.losses.mixed_labels import MixedLabels
+from oltr.losses.uniform import uniform_cross_entropy
 from oltr.methods.base import METHODS, Method, MethodInfo
 from oltr.nn.backbone import Backbone
 from oltr.nn.direct_feature import DirectFeature
@@ -65,22 +66,18 @@ class Experts(Method):
 
     def loss(self, stage: int, network: Network, output: Output, labels: Tensor) -> dict[str, Tensor]:
         logits = expert_logits(network.head, output)
-        every = logits.flatten(0, 1), labels.repeat(len(logits))
-        return {"cross_entropy": self.balanced_softmax(*every), "diversity": self._diversity(logits)}
+        cross_entropy = self.balanced_softmax.of_experts(logits, labels).mean()
+        return {"cross_entropy": cross_entropy, "diversity": self._diversity(logits)}
 
     def mixed_loss(
         self, stage: int, network: Network, output: Output, labels: MixedLabels
     ) -> dict[str, Tensor]:
         logits = expert_logits(network.head, output)
-
-        def losses(hard: Tensor) -> Tensor:
-            every = logits.flatten(0, 1), hard.repeat(len(logits))
-            return self.balanced_softmax(*every, "none").view(len(logits), -1).mean(dim=0)
-
-        return {"cross_entropy": labels.mean(losses), "diversity": self._diversity(logits)}
+        cross_entropy = labels.mean(lambda hard: self.balanced_softmax.of_experts(logits, hard).mean(dim=0))
+        return {"cross_entropy": cross_entropy, "diversity": self._diversity(logits)}
 
     def open_loss(self, stage: int, network: Network, output: Output) -> Tensor:
-        return self.balanced_softmax.of_no_class(expert_logits(network.head, output).flatten(0, 1))
+        return uniform_cross_entropy(expert_logits(network.head, output).flatten(0, 1))
 
     def _diversity(self, logits: Tensor) -> Tensor:
         return -self.settings.diversity * divergence(logits / self.settings.temperature)

@@ -16,6 +16,7 @@ from oltr.losses.balanced_contrast import BalancedContrastLoss
 from oltr.losses.balanced_softmax import BalancedSoftmaxLoss
 from oltr.losses.consistency import consistency_loss
 from oltr.losses.mixed_labels import MixedLabels
+from oltr.losses.uniform import uniform_cross_entropy
 from oltr.methods.base import METHODS, Method, MethodInfo
 from oltr.methods.fit_beside_memory import fit_beside_memory
 from oltr.methods.logit_adjusted import NEVER, log_prior
@@ -38,6 +39,9 @@ class Oltr2Settings:
     experts: int = 1  # last stages with a classifier each, on a shared backbone
     classifier: Literal["linear", "cosine"] = "linear"
     logit_scale: float = 16.0  # of the cosine classifier
+    # Class frequencies in the loss of images mixed with class-balanced partners. images: those of training
+    # images; labels: those of the labels that such mixtures have, more even ones
+    mixed_prior: Literal["images", "labels"] = "images"
     agreement: float = 0.5  # weight of what experts learn from their mean
     contrast: float = 0.5  # weight of the contrastive term; of two views or more
     contrast_temperature: float = 0.1
@@ -127,7 +131,10 @@ class Oltr2(Method):
         parts: dict[str, nn.Module] = {}
         if self.settings.contrast:
             parts["contrast"] = projector(dims, PROJECTED)
-            parts["prototypes"] = nn.Embedding(self.num_classes, PROJECTED)
+            # Of unit length: a step turns a vector by rate / length², and normal ones, with which embeddings
+            # start, take a tenth of the training until they have found their classes.
+            start = F.normalize(torch.randn(self.num_classes, PROJECTED), dim=1)
+            parts["prototypes"] = nn.Embedding.from_pretrained(start, freeze=False)
         if self.settings.consistency:
             parts["consistency"] = projector(dims, PROJECTED)
             parts["predictor"] = projector(PROJECTED, PROJECTED, PROJECTED)
@@ -141,16 +148,16 @@ class Oltr2(Method):
         self, stage: int, network: Network, output: Output, labels: MixedLabels
     ) -> dict[str, Tensor]:
         logits = expert_logits(network.head, output)
-        return self._terms(logits, labels.mean(lambda hard: self._balanced(logits, hard)))
+        by_class = labels.by_class if self.settings.mixed_prior == "labels" else None
+        return self._terms(logits, labels.mean(lambda hard: self._balanced(logits, hard, by_class)))
 
     def open_loss(self, stage: int, network: Network, output: Output) -> Tensor:
         logits = expert_logits(network.head, output)
-        return len(logits) * self.balanced_softmax.of_no_class(logits.flatten(0, 1))
+        return len(logits) * uniform_cross_entropy(logits.flatten(0, 1))
 
-    def _balanced(self, logits: Tensor, labels: Tensor) -> Tensor:
+    def _balanced(self, logits: Tensor, labels: Tensor, by_class: Tensor | None = None) -> Tensor:
         """Σ_e balanced softmax of each image: E×B×K, B → B."""
-        every = logits.flatten(0, 1), labels.repeat(len(logits))
-        return self.balanced_softmax(*every, "none").view(len(logits), -1).sum(dim=0)
+        return self.balanced_softmax.of_experts(logits, labels, by_class).sum(dim=0)
 
     def _terms(self, logits: Tensor, cross_entropy: Tensor) -> dict[str, Tensor]:
         terms = {"cross_entropy": cross_entropy}

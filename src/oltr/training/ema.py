@@ -11,14 +11,17 @@ from oltr.nn.network import Network
 
 
 class WeightAverage:
-    """θ̄ ← d·θ̄ + (1 − d)·θ after each step, with θ̄ = θ before the first: an exponential moving average.
+    """θ̄ ← d_t·θ̄ + (1 − d_t)·θ after step t = 0, 1, …: an exponential moving average.
 
-    θ are the parameters and floating-point buffers (running statistics); other buffers are copied. Torch's
-    own `AveragedModel` asks the device for its step count each time, which a CUDA graph cannot record.
+    d_t = min(decay, (1 + t) / (10 + t)): nothing is left of the start after a few steps, however slow the
+    decay. θ are the parameters and floating-point buffers (running statistics); other buffers are copied.
+    The steps are counted on the device, which torch's own `AveragedModel` asks for their number each time:
+    a CUDA graph could not record that. `steps` have been made before.
     """
 
-    def __init__(self, network: Network, decay: float):
+    def __init__(self, network: Network, decay: float, steps: int = 0):
         self.decay = decay
+        self.steps = torch.full((), float(steps), device=next(network.parameters()).device)
         self.network = copy.deepcopy(network).requires_grad_(False).eval()
         pairs = list(zip(_tensors(self.network), _tensors(network), strict=True))
         self.averages = [mean for mean, _ in pairs if mean.is_floating_point()]
@@ -29,7 +32,12 @@ class WeightAverage:
     @torch.no_grad()
     def update(self) -> None:
         """Take in the weights as they are now, in a few kernels for all tensors together."""
-        torch._foreach_lerp_(self.averages, self.weights, 1 - self.decay)
+        share = (9 / (self.steps + 10)).clamp(min=1 - self.decay)  # 1 − d_t
+        # lerp takes a number of the host's alone
+        differences = torch._foreach_sub(self.weights, self.averages)
+        torch._foreach_mul_(differences, share)
+        torch._foreach_add_(self.averages, differences)
+        self.steps += 1
         if self.copies:
             torch._foreach_copy_(self.copies, self.originals)
 

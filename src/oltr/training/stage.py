@@ -108,7 +108,10 @@ class Stage:
         if not saved:
             run.method.on_stage_start(number, network, self._class_means)
         self.optimizer = make_optimizer(network, self.stage, fused=device.type == "cuda")
-        self.average = WeightAverage(network, self.stage.ema) if self.stage.ema else None
+        self.average: WeightAverage | None = None
+        if self.stage.ema:
+            steps = self.first * len(self._batches(0))
+            self.average = WeightAverage(network, self.stage.ema, steps)
         if saved:
             load_momentum(self.optimizer, saved["optimizer"])
             run.method.load_state_dict(saved.get("method", {}), strict=False)  # 0.1 kept none
@@ -286,10 +289,4 @@ class Stage:
             console.say(
                 f"  terms of {self.config.method} that compare views are left out: there is one view of each "
                 f"image (--set stage{self.number}.views=2)"
-            )
-        left = stage.ema ** (stage.epochs * len(batches))
-        if left > 0.05:
-            console.warn(
-                f"the average of the weights (stage{self.number}.ema={stage.ema:g}) will still be {left:.0%} "
-                "the start: more epochs, or a smaller ema"
             )
