@@ -7,7 +7,6 @@ import onnxruntime
 import pytest
 import torch
 from torch import nn
-from torch.nn import functional as F
 
 from oltr.export.graph import to_onnx
 from oltr.nn.classifier import CosineClassifier
@@ -47,7 +46,7 @@ def heads() -> dict[str, nn.Module]:
             MetaEmbedding(K, D, coefficients="raw"), CosineClassifier(D, K, form="paper")
         ),
     }
-    made["class means"].remember(torch.randn(D, D), torch.randn(D), F.normalize(means, dim=1))
+    made["class means"].class_means.start_from(torch.randn(D, D), torch.randn(D), means)
     for name in ("generated", "regressed"):
         made[name].start_from(means)
     for name in ("memory", "raw"):
@@ -57,6 +56,9 @@ def heads() -> dict[str, nn.Module]:
     rows = AddedRows(torch.tensor([3, 0]), weight, bias, torch.randn(D), memory)
     for name in ("linear", "memory"):
         made[f"{name} extended"] = ExtendedHead(made[name], rows)
+    added = made["class means"].class_means.of_others([torch.randn(D), torch.randn(D)])
+    rows = AddedRows(torch.tensor([3, 0]), weight, bias, torch.randn(D), class_means=added)
+    made["class means extended"] = ExtendedHead(made["class means"], rows)
     return {name: head.eval() for name, head in made.items()}
 
 

@@ -9,6 +9,7 @@ from oltr.methods import METHODS
 from oltr.methods.fit_beside_memory import FOLDS, fit_beside_memory, folds, other_folds
 from oltr.methods.logit_adjusted import NEVER
 from oltr.nn import Backbone, MemoryHead, MultilevelBackbone, fit_linear
+from oltr.nn.memory_head import ClassMeans
 
 
 def drawn(counts, dims=6, seed=0, spread=1.0):
@@ -68,7 +69,7 @@ def test_the_head_is_the_minimum_beside_these_cosines_and_answers_with_the_memor
     head = MemoryHead(6, 3, scale=3.0).requires_grad_(False)
     head.classifier.weight.copy_(fitted.weight)
     head.classifier.bias.copy_(fitted.bias)
-    head.remember(*fitted.memory)
+    head.class_means.start_from(*fitted.memory)
     new, _ = drawn([4, 4, 4], seed=1)
     cosine = memory_loop(features, labels)
     expected = [[cosine(v, k) for k in range(3)] for v in new.double().numpy()]
@@ -88,9 +89,9 @@ def test_few_images_in_many_dimensions_are_told_apart_better_with_the_memory():
 
     def right(scale):
         fit = fit_beside_memory(features, labels, prior, scale=scale, decay=2.5e-3, iterations=60)
-        whitening, centre, means = (part.float() for part in fit.memory)
-        cosines = torch.nn.functional.normalize(test @ whitening - centre, dim=1) @ means.T
-        logits = test @ fit.weight.T + fit.bias + scale * cosines
+        memory = ClassMeans(len(counts), dims, scale)
+        memory.start_from(*fit.memory)
+        logits = test @ fit.weight.T + fit.bias + memory(test)
         return float((logits.argmax(dim=1) == wanted).float().mean())
 
     assert right(20.0) > right(0.0) + 0.01
@@ -111,7 +112,7 @@ def test_oltr2_on_a_frozen_backbone_is_fitted():
     expected = fit_beside_memory(features, labels, prior, scale=20.0, decay=5e-3, iterations=60)
     assert loss == pytest.approx(expected.loss)
     assert torch.equal(network.head.classifier.weight, expected.weight)
-    torch.testing.assert_close(network.head.means, expected.memory.means.float())
+    torch.testing.assert_close(network.head.class_means.means, expected.memory.means.float())
     assert method.own_score("none") == "scale-70" and method.own_score("all") == method.score
 
 

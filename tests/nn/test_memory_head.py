@@ -2,7 +2,6 @@
 
 import numpy as np
 import torch
-from torch.nn import functional as F
 
 from oltr.nn import MemoryHead
 
@@ -12,7 +11,7 @@ def example():
     head = MemoryHead(4, 3, scale=5.0)
     whitening, centre, means = torch.randn(4, 4), torch.randn(4), torch.randn(3, 4)
     means[2] = 0
-    head.remember(whitening, centre, F.normalize(means, dim=1))
+    head.class_means.start_from(whitening, centre, means)
     return head.requires_grad_(False), whitening, centre, means
 
 

@@ -124,7 +124,7 @@ class Oltr2(Method):
         )
         network.head.classifier.weight.data.copy_(fitted.weight)
         network.head.classifier.bias.data.copy_(fitted.bias.masked_fill(counts == 0, NEVER))
-        network.head.remember(*fitted.memory)
+        network.head.class_means.start_from(*fitted.memory)
         return fitted.loss
 
     def _auxiliary(self, dims: int) -> nn.ModuleDict | None:

@@ -8,6 +8,7 @@ from torch.nn import functional as F
 
 from oltr.nn.heads import Head, Output
 from oltr.nn.memory import Memory
+from oltr.nn.memory_head import ClassMeans
 
 SCALE = 16.0  # length of the features that added rows see: one decay then suits every network
 
@@ -19,10 +20,16 @@ def centred_unit(direct: Tensor, centre: Tensor) -> Tensor:
 
 class AddedRows(nn.Module):
     """The classes known now: k of the trained ones, and M added, each with a row; with a memory, a centroid
-    of each."""
+    of each; with class means, those of the added ones."""
 
     def __init__(
-        self, kept: Tensor, weight: Tensor, bias: Tensor, centre: Tensor, memory: Memory | None = None
+        self,
+        kept: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        centre: Tensor,
+        memory: Memory | None = None,
+        class_means: ClassMeans | None = None,
     ):
         super().__init__()
         self.kept: Tensor
@@ -34,6 +41,7 @@ class AddedRows(nn.Module):
         self.register_buffer("bias", bias)  # M
         self.register_buffer("centre", centre)  # μ, D
         self.memory = memory  # of k + M classes; None: the trained head's still holds, or there is none
+        self.class_means = class_means  # of the M added classes
 
     def forward(
         self, direct: Tensor, logits: Tensor, reachability: Tensor | None
@@ -44,8 +52,14 @@ class AddedRows(nn.Module):
             reachability = self.memory.reachability(direct.float(), constant=True).to(reachability.dtype)
         if not len(self.bias):
             return kept, reachability
-        added = F.linear(centred_unit(direct, self.centre), self.weight, self.bias)
+        added = self.added(direct)
+        if self.class_means is not None:
+            added = added + self.class_means(direct)
         return torch.cat([kept, added.to(kept.dtype)], dim=1), reachability
+
+    def added(self, direct: Tensor) -> Tensor:
+        """W u(v) + b of the added classes: B×D → B×M."""
+        return F.linear(centred_unit(direct, self.centre), self.weight, self.bias)
 
 
 class ExtendedHead(Head):
@@ -61,6 +75,10 @@ class ExtendedHead(Head):
 
     def forward(self, direct: Tensor) -> Output:
         return self.extend(self.head(direct))
+
+    def without_memory(self, direct: Tensor) -> Tensor:
+        kept = self.head.without_memory(direct).index_select(1, self.rows.kept)
+        return torch.cat([kept, self.rows.added(direct).to(kept.dtype)], dim=1)
 
     def extend(self, output: Output) -> Output:
         """The trained head's output as that of the classes known now."""

@@ -48,6 +48,10 @@ class Head(nn.Module):
         """−log softmax(logits)[label] in float32: its mean over the batch, or ("none") that of each image."""
         return F.cross_entropy(output.logits.float(), labels, reduction=reduction)
 
+    def without_memory(self, direct: Tensor) -> Tensor:
+        """The logits less what a memory of class means adds, where there is one: B×D → B×K."""
+        return self(direct).logits
+
 
 class LinearHead(Head):
     """logits = W v_direct + b, the plain model's head; always in float32, as rounded logits would tie.

@@ -18,7 +18,7 @@ class Directions(NamedTuple):
 
     whitening: Tensor  # D×D
     centre: Tensor  # D, the mean training feature, whitened
-    means: Tensor  # of the classes that have training images, as directions from there
+    means: Tensor  # of the classes that have training images, whitened, from there
 
 
 @register
@@ -54,9 +54,10 @@ def learn_directions(features: Tensor, labels: Tensor, num_classes: int) -> Dire
     """The directions of the class means: N×D, N → Directions, in float64."""
     whitening, means = learn_whitened(features, labels, num_classes)
     centre = features.mean(dim=0, dtype=torch.float64) @ whitening
-    return Directions(whitening, centre, F.normalize(means - centre, dim=1))
+    return Directions(whitening, centre, means - centre)
 
 
 def cosines(x: Tensor, learned: Directions) -> Tensor:
     """The cosine with the mean of each class that has training images: B×D float64 → B×k."""
-    return F.normalize(x @ learned.whitening - learned.centre, dim=1) @ learned.means.T
+    seen, means = x @ learned.whitening - learned.centre, learned.means
+    return F.normalize(seen, dim=1) @ F.normalize(means, dim=1).T

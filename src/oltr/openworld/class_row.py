@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import torch
@@ -11,6 +12,7 @@ from torch.nn import functional as F
 from oltr.methods.logit_adjusted import Settings
 from oltr.nn.extended_head import centred_unit
 from oltr.nn.fit_rows import fit_rows
+from oltr.nn.memory_head import ClassMeans
 from oltr.openset.moments import class_means
 from oltr.openworld.known_images import known_images
 from oltr.runs.outputs import OPEN
@@ -20,6 +22,9 @@ TAKEN = 0.0025  # share of validation images, right before, that one new class m
 # What is added to the new logit, for one image and per log of further ones: chosen on known classes that
 # played new ones, such that five of them together cost the others one point.
 MARGIN, GROWTH = 0.35, 0.15
+# The same beside class means, whose cosine is added to the row afterwards: the row alone may be bolder, and
+# the less so the more images the mean is of.
+MARGIN_BESIDE_MEANS, GROWTH_BESIDE_MEANS = 2.5, -0.4
 STRENGTHS = torch.linspace(0, 2, 41)
 LOOKED_AT = 4096  # validation images that tell how the run's logits depend on class frequencies
 
@@ -37,25 +42,42 @@ def class_row(run: TrainedRun, name: str, features: Tensor) -> tuple[Tensor, Ten
     usual = max(float(run.counts[others].mean()), 1.0)
     frequencies = torch.from_numpy(run.counts[others].clip(min=1) / usual).float().log()
     everything = torch.cat([rest.features, own.features, features])
-    with torch.inference_mode():
-        logits = run.network.head(everything.to(run.device)).logits.cpu()[:, others].clone()
+    # A memory holds what it was made of: known images agree with it far more than new ones will. The row is
+    # fitted without, and the class's own mean is added to it afterwards.
+    logits = without_memory(run, everything)[:, others]
     # Beside logits that are too sure of themselves a new row could not be heard.
     scale = max(run.temperature or 1.0, 1.0)
     logits = logits / scale
     units = centred_unit(everything, run.exemplars.centre)
+    mean = class_mean(run, name, features)
+    margin, growth = (MARGIN, GROWTH) if mean is None else (MARGIN_BESIDE_MEANS, GROWTH_BESIDE_MEANS)
     weight, bias = fit_rows(
         units,
         logits + prior_strength(run, others, frequencies, scale) * frequencies,
         torch.cat([rest.labels, torch.full((len(everything) - len(rest.labels),), len(others))]),
         torch.cat([rest.weights, own.weights, torch.ones(len(features))]),
-        torch.tensor([Settings.tau * math.log(images / usual) - MARGIN - GROWTH * math.log(images)]),
+        torch.tensor([Settings.tau * math.log(images / usual) - margin - growth * math.log(images)]),
         within_classes(units[: len(rest.labels)], rest.labels),
     )
     weight, bias = scale * weight[0], scale * bias[0]
-    return weight, bias - excess(run, others, weight, bias)
+    return weight, bias - excess(run, others, weight, bias, mean)
 
 
-def excess(run: TrainedRun, others: list[int], weight: Tensor, bias: Tensor) -> Tensor:
+def without_memory(run: TrainedRun, features: Tensor) -> Tensor:
+    """The run's logits without what class means add: N×D → N×K, on the CPU."""
+    with torch.inference_mode():
+        return run.network.head.without_memory(features.to(run.device)).cpu()
+
+
+def class_mean(run: TrainedRun, name: str, features: Tensor) -> ClassMeans | None:
+    """The memory of the class with these images (n×D) more, alone; None where the run's head has no means."""
+    added = run.changes.with_images(name, features.numpy())
+    return run.class_means(dataclasses.replace(run.changes, added=(added,)))
+
+
+def excess(
+    run: TrainedRun, others: list[int], weight: Tensor, bias: Tensor, mean: ClassMeans | None = None
+) -> Tensor:
     """By how much the new logit must fall until it takes no more than `TAKEN` of the validation images.
 
     A network is surer of the images it was trained on than of others: beside those alone, a new class would
@@ -68,6 +90,8 @@ def excess(run: TrainedRun, others: list[int], weight: Tensor, bias: Tensor) -> 
     best, likeliest = val.logits[rows][:, others].max(dim=1)
     right = torch.tensor(others)[likeliest] == val.labels[rows]
     new = centred_unit(val.features[rows], run.exemplars.centre) @ weight + bias
+    if mean is not None:
+        new = new + mean(val.features[rows])[:, 0]
     leads = (new - best)[right].sort(descending=True).values
     if not len(leads):
         return torch.zeros(())
@@ -98,7 +122,7 @@ def prior_strength(run: TrainedRun, others: list[int], frequencies: Tensor, scal
     rows = (labels != OPEN).nonzero()[:, 0][:LOOKED_AT]
     if not len(rows):
         return 1.0
-    labels, logits = labels[rows], val.logits[rows][:, others].double() / scale
+    labels, logits = labels[rows], without_memory(run, val.features[rows])[:, others].double() / scale
     weights = frequencies.exp()[labels] / torch.bincount(labels, minlength=len(others))[labels]
     shifted = (logits + t * frequencies for t in STRENGTHS)
     losses = [weights.double() @ F.cross_entropy(each, labels, reduction="none") for each in shifted]

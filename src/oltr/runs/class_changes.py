@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from oltr.nn.extended_head import AddedRows, ExtendedHead
 from oltr.nn.heads import MetaEmbeddingHead
 from oltr.nn.memory import Memory
+from oltr.nn.memory_head import ClassMeans, MemoryHead
 from oltr.nn.network import Network
 from oltr.runs.history import Action, holding
 from oltr.runs.outputs import OPEN, Outputs
@@ -76,7 +77,9 @@ class ClassChanges:
                 numbers[number] = names.index(self.trained[number])
         return numbers
 
-    def rows(self, centre: Tensor, memory: Memory | None = None) -> AddedRows:
+    def rows(
+        self, centre: Tensor, memory: Memory | None = None, class_means: ClassMeans | None = None
+    ) -> AddedRows:
         """What turns the trained head's logits into those of the classes known now."""
         dims = len(centre)
         weight = np.stack([each.weight for each in self.added]) if self.added else np.empty((0, dims))
@@ -86,7 +89,27 @@ class ClassChanges:
             torch.tensor([each.bias for each in self.added], dtype=torch.float32),
             centre,
             memory,
+            class_means,
         )
+
+    def with_images(self, name: str, features: np.ndarray) -> AddedClass:
+        """The class of that name with these images (n×D) more, as an added one; its row is not set yet."""
+        for each in self.added:
+            if each.name == name:
+                return dataclasses.replace(each, features=np.concatenate([each.features, features]))
+        number = self.kept[self.kept_names.index(name)] if name in self.kept_names else None
+        return AddedClass(name, np.zeros(features.shape[1], np.float32), 0.0, features, trained=number)
+
+    def class_means(self, head: nn.Module, trained: np.ndarray) -> ClassMeans | None:
+        """Where the trained head has class means, those of the added classes, from their training counts; on
+        the CPU, where kept outputs are."""
+        if not isinstance(head, MemoryHead):
+            return None
+        before, means = head.class_means, []
+        for each in self.added:
+            own = None if each.trained is None else (before.means[each.trained], int(trained[each.trained]))
+            means.append(mean_with(before, torch.from_numpy(each.features), own))
+        return before.of_others(means).cpu()
 
     def memory(self, head: nn.Module, trained: np.ndarray) -> Memory | None:
         """The trained head's memory with the centroids of the classes known now, from their training counts;
@@ -107,6 +130,13 @@ class ClassChanges:
         now.start_from(torch.stack(centroids))
         now.known.copy_(torch.tensor(there))
         return now
+
+
+def mean_with(memory: ClassMeans, features: Tensor, before: tuple[Tensor, int] | None = None) -> Tensor:
+    """A(μ − m) of images (n×D), with that of others and their number where the class had some: D."""
+    seen = memory.seen(features.to(memory.means.device))
+    mean, images = (torch.zeros_like(seen[0]), 0) if before is None else before
+    return (images * mean + seen.sum(dim=0)) / (images + len(features))
 
 
 def fold(trained: Sequence[str], history: Sequence[Action]) -> ClassChanges:

@@ -13,6 +13,7 @@ import torch
 from oltr.config import RunConfig, build
 from oltr.metrics.shots import shot_groups
 from oltr.nn.extended_head import AddedRows
+from oltr.nn.memory_head import ClassMeans
 from oltr.nn.network import Network
 from oltr.runs.class_changes import ClassChanges, extended, fold
 from oltr.runs.history import History
@@ -100,11 +101,19 @@ class RunModel:
     @cached_property
     def added_rows(self) -> AddedRows:
         """What makes the trained network's outputs those of the classes known now."""
-        counts = np.array([entry["train_count"] for entry in self.folder.classes()], dtype=np.int64)
-        memory = (
-            self.changes.memory(self.trained_network.head, counts) if self.folder.model.is_file() else None
-        )
-        return self.changes.rows(self.centre(), memory)
+        if not self.folder.model.is_file():
+            return self.changes.rows(self.centre())
+        memory = self.changes.memory(self.trained_network.head, self.trained_counts)
+        return self.changes.rows(self.centre(), memory, self.class_means(self.changes))
+
+    def class_means(self, changes: ClassChanges) -> ClassMeans | None:
+        """Those of the added classes, where the trained head has such a memory."""
+        return changes.class_means(self.trained_network.head, self.trained_counts)
+
+    @cached_property
+    def trained_counts(self) -> np.ndarray:
+        """Training images of each trained class, K."""
+        return np.array([entry["train_count"] for entry in self.folder.classes()], dtype=np.int64)
 
     @cached_property
     def weights_version(self) -> str:
