@@ -30,6 +30,7 @@ from sklearn.neighbors import NearestCentroid
 from oltr.data.features import Features
 from oltr.data.sources import read_source
 from oltr.metrics import auroc
+from oltr.recipes import load_recipe
 from oltr.suites.suite_file import load_suite
 from oltr.training.configure import configure
 from oltr.training.features import frozen_features
@@ -107,7 +108,7 @@ def main() -> None:
     methods = arguments.only
     if methods is None:
         methods = list(dict.fromkeys(row.method for row in load_suite("photos").rows))
-        methods = ["", *(method for method in methods if method != "logit-adjusted")]
+        methods = ["", *(method for method in methods if method != load_recipe("photos-frozen").method)]
     rows: list[dict[str, Any]] = []
     print(f"{'split':>5} {'method':<28} {'overall':>8} {'few':>6} {'AUROC':>6} {'unknown':>8} {'seconds':>8}")
     for split in arguments.splits:

@@ -62,4 +62,6 @@ def test_what_is_known_of_each_image_is_left_to_whoever_knows_it():
     weight, bias, loss = fit_linear(features, labels, known, decay=0.01)
     assert weight.abs().max() < 1e-4 and bias.abs().max() < 1e-4 and loss < 1e-6
     same = fit_linear(features, labels, torch.tensor([0.5, 0.0, -1.0]).expand(len(labels), 3), decay=0.01)
-    torch.testing.assert_close(same[0], fit_linear(features, labels, torch.tensor([0.5, 0.0, -1.0]), decay=0.01)[0])
+    torch.testing.assert_close(
+        same[0], fit_linear(features, labels, torch.tensor([0.5, 0.0, -1.0]), decay=0.01)[0]
+    )

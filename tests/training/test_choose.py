@@ -18,9 +18,9 @@ def chosen(
 @pytest.mark.parametrize(
     ("asked", "recipe", "method", "weights", "said"),
     [
-        ({}, "photos-frozen", "logit-adjusted", "efficientnet-lite0", "no GPU is used"),
+        ({}, "photos-frozen", "oltr2", "efficientnet-lite0", "no GPU is used"),
         ({"gpu": True}, "photos-finetuned", "logit-adjusted", "efficientnet-lite0", "enough images"),
-        ({"gpu": True, "images": FEW - 1}, "photos-frozen", "logit-adjusted", "efficientnet-lite0", "few"),
+        ({"gpu": True, "images": FEW - 1}, "photos-frozen", "oltr2", "efficientnet-lite0", "few"),
         (
             {"gpu": True, "method": "oltr"},
             "photos-frozen",
@@ -32,7 +32,7 @@ def chosen(
         (
             {"gpu": True, "train_backbone": "none"},
             "photos-frozen",
-            "logit-adjusted",
+            "oltr2",
             "efficientnet-lite0",
             "frozen",
         ),
@@ -48,7 +48,7 @@ def chosen(
         (
             {"backbone": "tf_efficientnet_lite0.in1k"},
             "photos-frozen",
-            "logit-adjusted",
+            "oltr2",
             "efficientnet-lite0",
             "frozen",
         ),

@@ -31,7 +31,7 @@ def source(tmp_path_factory):
     return photos(tmp_path_factory.mktemp("photos") / "photos")
 
 
-def frozen(method="logit-adjusted", **options):
+def frozen(method="oltr2", **options):
     options = {"image_size": 64, "changes": ["precision=float32"]} | options
     return configure("photos-frozen", method, **options)
 

@@ -28,9 +28,9 @@ def fit_beside_memory(
 ) -> BesideMemory:
     """W, b at the minimum of mean −log softmax(W v + b + s·c(v) + prior)[y] + decay/2 ‖W‖², and the memory.
 
-    features N×D, labels N, prior K. c(v) are the cosines with a memory of the other folds: with a mean that it
-    is part of itself, an image agrees far more than a new image of its class will, and nothing would be left
-    for W to learn.
+    features N×D, labels N, prior K. c(v) are the cosines with a memory of the other folds: with a mean that
+    it is part of, an image agrees far more than a new image of its class will, and nothing would be left for
+    W to learn.
     """
     others = other_folds(features.cpu(), labels.cpu(), len(prior)).to(features)
     weight, bias, loss = fit_linear(

@@ -108,7 +108,7 @@ class ClassChanges:
         before, means = head.class_means, []
         for each in self.added:
             own = None if each.trained is None else (before.means[each.trained], int(trained[each.trained]))
-            means.append(mean_with(before, torch.from_numpy(each.features), own))
+            means.append(mean_with(before, torch.tensor(each.features), own))
         return before.of_others(means).cpu()
 
     def memory(self, head: nn.Module, trained: np.ndarray) -> Memory | None:
