@@ -4,8 +4,9 @@
 
 FLOWERS102 is a folder of class folders; of each of three draws 82 classes are known, with 55 down to 3
 training images, and every image that is left over measures. They are other draws than those of photos.py:
-settings were chosen here, and the result measured there. C100DEV is what `oltr data curate cifar100-lt-development`
-wrote, at 128 px, measured on its validation images. Percent, mean over classes, nothing rejected.
+settings were chosen here, and the result measured there. C100DEV is what `oltr data curate
+cifar100-lt-development` wrote, at 128 px, measured on its validation images. Percent, mean over classes,
+nothing rejected.
 """
 
 from __future__ import annotations
