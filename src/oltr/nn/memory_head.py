@@ -61,8 +61,9 @@ class MemoryHead(Head):
 
     def forward(self, direct: Tensor) -> Output:
         direct = direct.to(self.classifier.weight.dtype)
-        return Output(self.without_memory(direct) + self.class_means(direct), direct)
+        with torch.autocast(direct.device.type, enabled=False):
+            return Output(self.classifier(direct) + self.class_means(direct), direct)
 
     def without_memory(self, direct: Tensor) -> Tensor:
-        with torch.autocast(direct.device.type, enabled=False):
-            return self.classifier(direct.to(self.classifier.weight.dtype))
+        # From all logits, which may have been shifted since.
+        return super().without_memory(direct) - self.class_means(direct)
