@@ -43,8 +43,8 @@ def suite(
 
     Args:
         name: imagenet-lt, places-lt, sun-lt, megaface, open-detection, ablation, cifar100-lt,
-            cifar100-lt-modern, oltr2-ablation, photos, glyphs; the sweeps sweep-threshold, sweep-open,
-            sweep-longtail; or a YAML file
+            cifar100-lt-modern, oltr2-ablation, oltr2-development, photos, glyphs; the sweeps
+            sweep-threshold, sweep-open, sweep-longtail; or a YAML file
         seeds: how many, from 0 on
         methods: only the rows of these methods, or with these labels
         recipe: another setting than the suite's, e.g. cifar100-lt-50
