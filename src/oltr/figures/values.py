@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 
 import numpy as np
@@ -25,12 +26,20 @@ def unknown_values(run: TrainedRun, split: str) -> np.ndarray:
     return -values if SCORES[run.rule.score].higher_is_known else values
 
 
+NAMES = ("Mahalanobis",)
+
+
 def score_name(score: str) -> str:
     """The score as the name of an axis."""
     if score == "reachability":
         return "reachability γ (feature distance to the nearest centroid)"
-    title = SCORES[score].info.title
-    return title[0].lower() + title[1:]
+    return " + ".join(map(_within_a_line, SCORES[score].info.title.split(" + ")))
+
+
+def _within_a_line(title: str) -> str:
+    """Without a capital, unless the first word is a name or an abbreviation."""
+    first = re.split("[ -]", title)[0]
+    return title[0].lower() + title[1:] if first.istitle() and first not in NAMES else title
 
 
 def threshold_words(thresholds: Collection[float]) -> str:

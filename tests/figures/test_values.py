@@ -1,0 +1,20 @@
+"""Names of scores on axes."""
+
+import pytest
+
+from oltr.figures.values import score_name
+
+
+@pytest.mark.parametrize(
+    ("score", "name"),
+    [
+        ("softmax", "largest softmax probability"),
+        ("vim", "virtual-logit matching"),
+        ("scale-70", "SCALE, 70th percentile"),
+        ("openmax", "OpenMax"),
+        ("mahalanobis", "Mahalanobis distance"),
+        ("max-logit+cosine", "largest logit + cosine to the nearest class mean"),
+    ],
+)
+def test_abbreviations_and_names_keep_their_capitals(score, name):
+    assert score_name(score) == name
