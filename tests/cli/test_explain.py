@@ -133,7 +133,7 @@ def test_beyond_the_threshold_it_is_unknown(oltr, run, image):
     assert "unknown, likeliest" in oltr("explain", run, image, "--threshold", "1").out
 
 
-def test_a_method_without_memory_and_attention(oltr, trained, image, tmp_path):
+def test_a_method_without_class_means_and_attention(oltr, trained, image, tmp_path):
     run = shutil.copytree(trained["plain"], tmp_path / "plain")
     answer = told(oltr("explain", run, image, "--json"))
     assert "memory" in answer["infused"]["missing"] and "no attention" in answer["attention"]["missing"]

@@ -5,6 +5,7 @@ import pytest
 import torch
 from sklearn.covariance import LedoitWolf
 
+from oltr.errors import UserError
 from oltr.methods import METHODS
 from oltr.methods.fit_beside_memory import FOLDS, fit_beside_memory, folds, other_folds
 from oltr.methods.logit_adjusted import NEVER
@@ -78,7 +79,7 @@ def test_the_head_is_the_minimum_beside_these_cosines_and_answers_with_the_memor
 
 
 def test_few_images_in_many_dimensions_are_told_apart_better_with_the_memory():
-    # Classes differ in two directions; far more scatter lies in one that they share.
+    # A few directions have far more of everything than the others, which tell as much.
     counts, dims = [30, 20, 10, 4, 4], 40
     stretch = torch.ones(dims)
     stretch[:5] = 6.0
@@ -129,3 +130,23 @@ def test_a_single_image_of_each_class_will_do():
     features, labels = drawn([1, 1], network.backbone.channels)
     assert np.isfinite(method.fit(network, features, labels))
     assert torch.equal(network.head(features).logits.argmax(dim=1), labels)
+
+
+def test_the_only_image_of_a_class_is_taken_to_agree_with_it_as_usual():
+    counts = [12, 9, 8, 1, 1]
+    features, labels = drawn(counts, spread=0.5)
+    prior = torch.zeros(len(counts))
+    fitted = fit_beside_memory(features, labels, prior, scale=20.0, decay=5e-3, iterations=60)
+    others = other_folds(features, labels, len(counts))
+    own, alone = others[range(len(labels)), labels], labels > 2
+    assert (own[alone] == 0).all()
+    others[alone.nonzero()[:, 0], labels[alone]] = own[~alone].mean()
+    expected = fit_linear(features, labels, prior + 20 * others.float(), decay=5e-3)
+    torch.testing.assert_close(fitted.weight, expected[0])
+    torch.testing.assert_close(fitted.bias, expected[1])
+
+
+def test_a_cosine_classifier_on_a_frozen_backbone_is_refused():
+    method = METHODS["oltr2"]({"classifier": "cosine"}, torch.tensor([5, 3]), image_size=32)
+    with pytest.raises(UserError, match="frozen"):
+        method.build_stage1(MultilevelBackbone(Backbone("resnet10_half", 32)))

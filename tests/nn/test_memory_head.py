@@ -49,8 +49,10 @@ def test_the_memory_is_saved_with_the_weights():
 def test_without_the_memory_the_logits_are_linear_and_shifted_if_the_head_is():
     head, *_ = example()
     direct, shift = torch.randn(6, 4), torch.tensor([1.0, -2.0, 0.5])
-    torch.testing.assert_close(head.without_memory(direct), head.classifier(direct), atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(
+        head.without_class_means(direct), head.classifier(direct), atol=1e-5, rtol=1e-5
+    )
     shift_logits(head, shift)
     torch.testing.assert_close(
-        head.without_memory(direct), head.classifier(direct) + shift, atol=1e-5, rtol=1e-5
+        head.without_class_means(direct), head.classifier(direct) + shift, atol=1e-5, rtol=1e-5
     )

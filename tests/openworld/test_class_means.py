@@ -1,5 +1,7 @@
 """Classes added beside a memory of class means: their means join it, in the network and for kept outputs."""
 
+import shutil
+
 import numpy as np
 import pytest
 import torch
@@ -8,6 +10,7 @@ from torch.nn import functional as F
 
 from oltr import Recognizer, TrainedRun
 from oltr.data.sources import read_source
+from oltr.errors import UserError
 from oltr.nn.extended_head import centred_unit
 from oltr.nn.memory_head import ClassMeans, MemoryHead
 from oltr.runs.class_changes import AddedClass, ClassChanges
@@ -86,3 +89,22 @@ def test_other_classes_share_the_whitening():
     others = memory.of_others([torch.ones(4)])
     assert others.whitening.data_ptr() == memory.whitening.data_ptr()
     assert others(torch.ones(2, 4)).shape == (2, 1) and memory.of_others([])(torch.ones(2, 4)).shape == (2, 0)
+
+
+def test_kept_outputs_are_not_taken_for_those_of_added_classes_without_the_means(trained, tmp_path):
+    copy = shutil.copytree(trained, tmp_path / "run")
+    assert TrainedRun(copy).outputs["val"].logits.shape[1] == 3
+    Recognizer.load(copy).add_class("yellow", [picture((200, 200, 40), seed) for seed in range(100, 103)])
+    (copy / "model.safetensors").unlink()
+    with pytest.raises(UserError, match=r"model\.safetensors"):
+        TrainedRun(copy).outputs["val"]
+
+
+def test_the_network_of_now_shares_the_whitening_and_a_weight_of_zero_is_no_memory(trained, tmp_path):
+    copy = shutil.copytree(trained, tmp_path / "run")
+    Recognizer.load(copy).add_class("yellow", [picture((200, 200, 40), seed) for seed in range(100, 103)])
+    run = TrainedRun(copy)
+    head = run.network.head
+    assert head.rows.class_means.whitening.data_ptr() == head.head.class_means.whitening.data_ptr()
+    head.head.class_means.scale = 0.0
+    assert run.class_means(run.changes) is None

@@ -52,6 +52,7 @@ class Method(nn.Module):
     score: ClassVar[str] = "softmax"  # the open-set score, unless the user chooses another
     frozen_score: ClassVar[str | None] = None  # where the backbone is frozen; None: the same
     works_frozen: ClassVar[bool] = True  # whether it can do without learning anything in the backbone
+    frozen_class_means: ClassVar[bool] = False  # whether its head on a frozen backbone is a `MemoryHead`
     # Whether a loss pulls at v_direct itself: where the backbone is frozen, it is given a layer to act on.
     acts_on_features: ClassVar[bool] = False
     backbone_frozen = False  # in the last stage; whoever builds the method from a configuration says so

@@ -32,7 +32,7 @@ def fit_beside_memory(
     it is part of, an image agrees far more than a new image of its class will, and nothing would be left for
     W to learn.
     """
-    others = other_folds(features.cpu(), labels.cpu(), len(prior)).to(features)
+    others = _met_alone(other_folds(features.cpu(), labels.cpu(), len(prior)), labels.cpu()).to(features)
     weight, bias, loss = fit_linear(
         features, labels, prior + scale * others, decay=decay, iterations=iterations
     )
@@ -52,6 +52,18 @@ def other_folds(features: Tensor, labels: Tensor, num_classes: int) -> Tensor:
         memory = _every_class(features[~own], labels[~own], num_classes)
         found[own] = torch.cat([cosines(part.double(), memory) for part in features[own].split(AT_A_TIME)])
     return found
+
+
+def _met_alone(others: Tensor, labels: Tensor) -> Tensor:
+    """The same, where the only image of a class, which no other fold can tell, agrees with it as usual.
+
+    With a cosine of zero W would learn to stand in for the memory, and new images would have both.
+    """
+    rows = torch.arange(len(labels))
+    alone = labels.bincount()[labels] == 1
+    if alone.any() and not alone.all():
+        others[rows[alone], labels[alone]] = others[rows[~alone], labels[~alone]].mean()
+    return others
 
 
 def folds(labels: Tensor) -> Tensor:

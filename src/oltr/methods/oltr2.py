@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from oltr.config import within
+from oltr.errors import UserError
 from oltr.losses.agreement import agreement_loss
 from oltr.losses.balanced_contrast import BalancedContrastLoss
 from oltr.losses.balanced_softmax import BalancedSoftmaxLoss
@@ -80,6 +81,7 @@ class Oltr2(Method):
     Settings = Oltr2Settings
     score = "scale-70+whitened-cosine"
     frozen_score = "scale-70"  # the memory is in the logits already
+    frozen_class_means = True
     info = MethodInfo(
         title="OLTR 2 (ours)",
         summary="Balanced softmax, experts that agree, contrast between views; unknown by logit and memory; "
@@ -104,6 +106,12 @@ class Oltr2(Method):
         if s.experts > 1:
             give_experts(backbone, s.experts, self.image_size)
         if isinstance(backbone, MultilevelBackbone):
+            if s.classifier != "linear":
+                raise UserError(
+                    f"settings.classifier is {s.classifier!r}.",
+                    "On a frozen backbone the classifier is fitted, and linear.",
+                    "settings.classifier=linear, or --train-backbone all",
+                )
             return Network(backbone, DirectFeature(dims), MemoryHead(dims, self.num_classes, s.memory))
         head = self._head(dims, s.logit_scale if s.classifier == "cosine" else None)
         direct_feature = DirectFeature(backbone.channels)

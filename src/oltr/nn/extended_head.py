@@ -76,8 +76,8 @@ class ExtendedHead(Head):
     def forward(self, direct: Tensor) -> Output:
         return self.extend(self.head(direct))
 
-    def without_memory(self, direct: Tensor) -> Tensor:
-        kept = self.head.without_memory(direct).index_select(1, self.rows.kept)
+    def without_class_means(self, direct: Tensor) -> Tensor:
+        kept = self.head.without_class_means(direct).index_select(1, self.rows.kept)
         return torch.cat([kept, self.rows.added(direct).to(kept.dtype)], dim=1)
 
     def extend(self, output: Output) -> Output:

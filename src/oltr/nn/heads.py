@@ -48,8 +48,8 @@ class Head(nn.Module):
         """−log softmax(logits)[label] in float32: its mean over the batch, or ("none") that of each image."""
         return F.cross_entropy(output.logits.float(), labels, reduction=reduction)
 
-    def without_memory(self, direct: Tensor) -> Tensor:
-        """The logits less what a memory of class means adds, where there is one: B×D → B×K."""
+    def without_class_means(self, direct: Tensor) -> Tensor:
+        """The logits less what class means add, where there are any: B×D → B×K."""
         return self(direct).logits
 
 

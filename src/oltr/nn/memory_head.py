@@ -64,6 +64,6 @@ class MemoryHead(Head):
         with torch.autocast(direct.device.type, enabled=False):
             return Output(self.classifier(direct) + self.class_means(direct), direct)
 
-    def without_memory(self, direct: Tensor) -> Tensor:
+    def without_class_means(self, direct: Tensor) -> Tensor:
         # From all logits, which may have been shifted since.
-        return super().without_memory(direct) - self.class_means(direct)
+        return super().without_class_means(direct) - self.class_means(direct)

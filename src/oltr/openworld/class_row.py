@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from oltr.methods.logit_adjusted import Settings
 from oltr.nn.extended_head import centred_unit
 from oltr.nn.fit_rows import fit_rows
-from oltr.nn.memory_head import ClassMeans
+from oltr.nn.memory_head import ClassMeans, MemoryHead
 from oltr.openset.moments import class_means
 from oltr.openworld.known_images import known_images
 from oltr.runs.outputs import OPEN
@@ -22,9 +22,9 @@ TAKEN = 0.0025  # share of validation images, right before, that one new class m
 # What is added to the new logit, for one image and per log of further ones: chosen on known classes that
 # played new ones, such that five of them together cost the others one point.
 MARGIN, GROWTH = 0.35, 0.15
-# The same beside class means, whose cosine is added to the row afterwards: the row alone may be bolder, and
-# the less so the more images the mean is of.
-MARGIN_BESIDE_MEANS, GROWTH_BESIDE_MEANS = 2.5, -0.4
+# The same beside class means of that weight, whose cosine is added to the row afterwards: the row alone may
+# be bolder, and the less so the more images the mean is of.
+MARGIN_BESIDE_MEANS, GROWTH_BESIDE_MEANS, WEIGHT_OF_MEANS = 2.5, -0.4, 20.0
 STRENGTHS = torch.linspace(0, 2, 41)
 LOOKED_AT = 4096  # validation images that tell how the run's logits depend on class frequencies
 
@@ -42,15 +42,17 @@ def class_row(run: TrainedRun, name: str, features: Tensor) -> tuple[Tensor, Ten
     usual = max(float(run.counts[others].mean()), 1.0)
     frequencies = torch.from_numpy(run.counts[others].clip(min=1) / usual).float().log()
     everything = torch.cat([rest.features, own.features, features])
-    # A memory holds what it was made of: known images agree with it far more than new ones will. The row is
-    # fitted without, and the class's own mean is added to it afterwards.
-    logits = without_memory(run, everything)[:, others]
+    # Known images agree with means that they are part of far more than new ones will. The row is fitted
+    # without class means, and that of the new class is added to it afterwards.
+    logits = without_class_means(run, everything)[:, others]
     # Beside logits that are too sure of themselves a new row could not be heard.
     scale = max(run.temperature or 1.0, 1.0)
     logits = logits / scale
     units = centred_unit(everything, run.exemplars.centre)
     mean = class_mean(run, name, features)
-    margin, growth = (MARGIN, GROWTH) if mean is None else (MARGIN_BESIDE_MEANS, GROWTH_BESIDE_MEANS)
+    share = 0.0 if mean is None else min(mean.scale / WEIGHT_OF_MEANS, 1.0)
+    margin = (1 - share) * MARGIN + share * MARGIN_BESIDE_MEANS
+    growth = (1 - share) * GROWTH + share * GROWTH_BESIDE_MEANS
     weight, bias = fit_rows(
         units,
         logits + prior_strength(run, others, frequencies, scale) * frequencies,
@@ -63,10 +65,10 @@ def class_row(run: TrainedRun, name: str, features: Tensor) -> tuple[Tensor, Ten
     return weight, bias - excess(run, others, weight, bias, mean)
 
 
-def without_memory(run: TrainedRun, features: Tensor) -> Tensor:
+def without_class_means(run: TrainedRun, features: Tensor) -> Tensor:
     """The run's logits without what class means add: N×D → N×K, on the CPU."""
     with torch.inference_mode():
-        return run.network.head.without_memory(features.to(run.device)).cpu()
+        return run.network.head.without_class_means(features.to(run.device)).cpu()
 
 
 def class_mean(run: TrainedRun, name: str, features: Tensor) -> ClassMeans | None:
@@ -122,7 +124,10 @@ def prior_strength(run: TrainedRun, others: list[int], frequencies: Tensor, scal
     rows = (labels != OPEN).nonzero()[:, 0][:LOOKED_AT]
     if not len(rows):
         return 1.0
-    labels, logits = labels[rows], without_memory(run, val.features[rows])[:, others].double() / scale
+    logits = val.logits[rows]
+    if isinstance(run.trained_network.head, MemoryHead):
+        logits = without_class_means(run, val.features[rows])
+    labels, logits = labels[rows], logits[:, others].double() / scale
     weights = frequencies.exp()[labels] / torch.bincount(labels, minlength=len(others))[labels]
     shifted = (logits + t * frequencies for t in STRENGTHS)
     losses = [weights.double() @ F.cross_entropy(each, labels, reduction="none") for each in shifted]

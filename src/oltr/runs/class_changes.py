@@ -103,7 +103,7 @@ class ClassChanges:
     def class_means(self, head: nn.Module, trained: np.ndarray) -> ClassMeans | None:
         """Where the trained head has class means, those of the added classes, from their training counts; on
         the CPU, where kept outputs are."""
-        if not isinstance(head, MemoryHead):
+        if not isinstance(head, MemoryHead) or not head.class_means.scale:
             return None
         before, means = head.class_means, []
         for each in self.added:
@@ -180,8 +180,12 @@ def fold(trained: Sequence[str], history: Sequence[Action]) -> ClassChanges:
 
 def extended(network: Network, rows: AddedRows) -> Network:
     """The trained network with the classes known now; its weights are shared."""
-    device = next(network.parameters()).device
-    head = ExtendedHead(network.head, copy.deepcopy(rows).to(device))
+    device, shared = next(network.parameters()).device, {}
+    if rows.class_means is not None:
+        assert isinstance(network.head, MemoryHead)
+        means = network.head.class_means.of_others([*rows.class_means.means.to(device)])
+        shared[id(rows.class_means)] = means  # a copy would hold the whitening once more
+    head = ExtendedHead(network.head, copy.deepcopy(rows, shared).to(device))
     return Network(network.backbone, network.direct_feature, head, network.attention).eval()
 
 

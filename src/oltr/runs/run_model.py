@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from oltr.config import RunConfig, build
+from oltr.methods import METHODS
 from oltr.metrics.shots import shot_groups
 from oltr.nn.extended_head import AddedRows
 from oltr.nn.memory_head import ClassMeans
@@ -101,7 +102,8 @@ class RunModel:
     @cached_property
     def added_rows(self) -> AddedRows:
         """What makes the trained network's outputs those of the classes known now."""
-        if not self.folder.model.is_file():
+        needed = self.changes.added and METHODS[self.config.method].frozen_class_means
+        if not self.folder.model.is_file() and not (needed and self.config.train_backbone == "none"):
             return self.changes.rows(self.centre())
         memory = self.changes.memory(self.trained_network.head, self.trained_counts)
         return self.changes.rows(self.centre(), memory, self.class_means(self.changes))
