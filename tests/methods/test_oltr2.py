@@ -114,14 +114,6 @@ def test_views_are_compared_in_parts_that_learn():
     assert all(p.grad is not None and torch.isfinite(p.grad).all() for p in network.auxiliary.parameters())
 
 
-def test_prototypes_start_at_unit_length():
-    """A vector that only its direction matters of learns the slower the longer it is."""
-    _, network, _ = example()
-    weight = network.auxiliary["prototypes"].weight
-    torch.testing.assert_close(weight.norm(dim=1), torch.ones(len(COUNTS)))
-    assert weight.requires_grad and (weight @ weight.T - torch.eye(len(COUNTS))).abs().max() < 0.5
-
-
 def test_without_terms_on_views_there_are_no_auxiliary_parts():
     method, network, images = example(contrast=0.0, consistency=0.0)
     assert network.auxiliary is None

@@ -139,10 +139,9 @@ class Oltr2(Method):
         parts: dict[str, nn.Module] = {}
         if self.settings.contrast:
             parts["contrast"] = projector(dims, PROJECTED)
-            # Of unit length: a step turns a vector by rate / length², and normal ones, with which embeddings
-            # start, take a tenth of the training until they have found their classes.
-            start = F.normalize(torch.randn(self.num_classes, PROJECTED), dim=1)
-            parts["prototypes"] = nn.Embedding.from_pretrained(start, freeze=False)
+            # Ten times as long as the features: shorter ones turn faster, follow features that are all alike
+            # at first, and hold a short training up.
+            parts["prototypes"] = nn.Embedding(self.num_classes, PROJECTED)
         if self.settings.consistency:
             parts["consistency"] = projector(dims, PROJECTED)
             parts["predictor"] = projector(PROJECTED, PROJECTED, PROJECTED)
