@@ -73,6 +73,15 @@ def test_detected_are_first_and_above_the_threshold():
     assert nearer.detected[0.01].tolist()[:2] == [1, 0]
 
 
+def test_a_mate_as_similar_as_a_false_alarm_is_not_detected():
+    """A stranger whose feature is the probe's, but for its length: only rounding tells them apart."""
+    for seed in range(30):
+        probe, mate = torch.randn(2, 1, 9, generator=torch.Generator().manual_seed(seed)).double()
+        probes, gallery = torch.cat([probe, 0.3 * probe]), torch.cat([mate, -probe])
+        found = identified(probes, [gallery], [np.array([0, -1]), np.array([0, -1])])
+        assert found.detected[0.01][0] == 0
+
+
 def test_without_strangers_each_probe_is_one_with_its_mates_left_out():
     features, who, there = made()
     kept = who < 8

@@ -18,7 +18,7 @@ from oltr.identify.search import Search, top_similarities
 Mates = Literal["nearest", "each"]
 FALSE_ALARMS = (0.01, 0.001)
 SAME = 1e-9  # nearer to a cosine of 1 than two photographs are
-TIE = 1e-12  # similarities nearer than this are equal, and what is equal stands before the mate
+TIE = 1e-12  # similarities nearer than this are equal; the mate has to be above others and thresholds
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +91,7 @@ def identified(
         for rank, total in hits.items():
             np.add.at(total, query, rank > most or mate - TIE > others[query, rank - 1])
         for rate, total in detected.items():
-            np.add.at(total, query, (mate - TIE > others[query, 0]) & (mate > thresholds[rate]))
+            np.add.at(total, query, mate - TIE > np.maximum(others[query, 0], thresholds[rate]))
         same[query[mate > 1 - SAME]] = True
     number = number if mates == "each" else np.minimum(number, 1)
     for total in (*hits.values(), *detected.values()):
