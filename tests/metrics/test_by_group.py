@@ -73,6 +73,8 @@ def test_groups_with_few_images_are_in_no_gap_unless_there_are_no_others():
     assert (found.worst, found.best, found.gap) == ("a", "b", 0.25)
     small = group_accuracy(predictions, labels, groups, few=13)
     assert (small.worst, small.gap) == ("tiny", 1.0)
+    alike = group_accuracy(labels, labels, groups)  # best and worst are two groups even then
+    assert {alike.worst, alike.best} == {"a", "b"} and alike.gap == 0
 
 
 def test_groups_without_known_images_come_last_and_one_group_has_no_gap():

@@ -77,7 +77,7 @@ def with_gap(
     compared = large if len(large) > 1 else known
     if len(compared) < 2:
         return GroupAccuracy(found, overall, None, None, None, None, None, few)
-    worst, best = compared[0], max(compared, key=lambda group: (group.accuracy or 0.0, group.images))
+    worst, best = compared[0], max(compared[1:], key=lambda group: (group.accuracy or 0.0, group.images))
     assert worst.accuracy is not None and best.accuracy is not None
     gap, within = best.accuracy - worst.accuracy, difference_interval(*_share_of(best), *_share_of(worst))
     by_chance = chance({group.name for group in compared})
