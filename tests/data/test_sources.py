@@ -170,6 +170,7 @@ def test_manifest_files_and_their_roots(tmp_path):
         ("path;label;split\na;b;train\n", "separate the columns with commas"),
         ("path,label,split,root\na,b,train,x\nc,b,train,y\n", "2 values"),
         ("path,label,split\na,b,train\na,b,c,d,e\n", "cannot be read as a manifest"),
+        ("path,label,split\na,b,train,\nc,b,test,\n", "more cells than its first line"),
         ("path,label,Splits\na,b,x\n", "'Splits' → 'split'"),
         ("path,label,part\na,b,train\nc,b,test\n", "'part' → 'split'"),
         ("path,label\na,\nb,-1\n", "without a label"),

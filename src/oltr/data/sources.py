@@ -168,7 +168,10 @@ def read_table(path: Path, what: str = "", form: str = f"A source is {FORMS}.") 
         if suffix == ".parquet":
             return pd.read_parquet(path)
         # Everything as text, so that classes called 007, NA or null keep their names.
-        return pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8-sig")
+        table = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8-sig")
+        if isinstance(table.index, pd.RangeIndex):
+            return table
+        reason = "its rows have more cells than its first line"  # pandas would shift the columns
     except pd.errors.EmptyDataError:
         reason = "the file is empty"
     except UnicodeDecodeError as error:
