@@ -58,19 +58,13 @@ def ask(
     if train is not None and shots_from is not None:
         raise UserError("--train and --shots-from do not go together.", "Both tell the training images.")
 
-    def read(source: str | Samples, training: bool = False) -> Samples:
-        samples = source if isinstance(source, Samples) else list_samples(source, by_run, training)
-        if not len(samples):
-            raise UserError(f"{samples.name} is empty.", "It has no features and no labels.")
-        return samples
-
-    asked = read(probes)
+    asked = _read(probes, by_run)
     grouped = groupings(asked, groups, by)
-    there = asked if _one_place(probes, gallery) else read(gallery)
-    far = None if distractors is None else read(distractors)
+    there = asked if _one_place(probes, gallery) else _read(gallery, by_run)
+    far = None if distractors is None else _read(distractors, by_run)
     shots = _shots_from(asked, shots_from)
     if train is not None:
-        shots = asked, read(train, training=True)
+        shots = asked, _read(train, by_run, training=True)
     parts = [there] if far is None else [there, _nobody(far)]
     check_widths([part for part in (asked, *parts) if GIVEN in part.features], GIVEN)
     people, own = identities([asked, *parts]), own_rows(asked, there)
@@ -85,6 +79,13 @@ def ask(
     if far is not None:
         warn_of_shared(asked, far)
     return Question(asked, parts, people, own, mated, grouped, shots, shot_similarity, mates, ranks)
+
+
+def _read(source: str | Samples, by_run: bool, training: bool = False) -> Samples:
+    samples = source if isinstance(source, Samples) else list_samples(source, by_run, training)
+    if not len(samples):
+        raise UserError(f"{samples.name} is empty.", "It has no features and no labels.")
+    return samples
 
 
 def _checked(ranks: Sequence[int], similarity: float) -> tuple[int, ...]:
@@ -121,7 +122,7 @@ def _shots_from(probes: Samples, files: tuple[str, str] | None) -> tuple[Samples
     """Probes and training images by the features of another network."""
     if files is None:
         return None
-    first, second = (list_samples(each, by_run=False) for each in files)
+    first, second = (_read(each, by_run=False) for each in files)
     if len(first) != len(probes):
         raise UserError(
             f"{first.name} has {count(len(first), 'feature')} for {count(len(probes), 'probe')}.",
