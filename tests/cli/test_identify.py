@@ -127,6 +127,8 @@ def test_shots_from_another_network(oltr, files, tmp_path):
     oltr("identify", *options, "--train", files["train"]).refused("do not go together")
     swapped = [*options[:-2], tmp_path / "t.npz", tmp_path / "p.npz"]
     oltr("identify", *swapped).refused("3 features for 40 probes")
+    np.savez(tmp_path / "none.npz", features=np.ones((0, 2), np.float32), labels=np.array([], int))
+    oltr("identify", *options[:-1], tmp_path / "none.npz").refused("none.npz is empty")
 
 
 def test_people_absent_from_the_gallery(oltr, files, tmp_path):
@@ -253,11 +255,12 @@ def test_features_are_those_of_the_runs_outputs(trained, pack):
     """Test and open images, as the run itself computed them when it was trained."""
     import torch
 
-    from oltr.identify.images import read_samples
+    from oltr.identify.images import embedded, list_samples
     from oltr.runs.trained_run import TrainedRun
 
     run = TrainedRun(trained["oltr"])
-    read, kept = read_samples(str(pack), run), [run.outputs[split] for split in ("test", "open")]
+    read = embedded(list_samples(str(pack), by_run=True), run)
+    kept = [run.outputs[split] for split in ("test", "open")]
     torch.testing.assert_close(read.of("direct"), torch.cat([each.features for each in kept]))
     torch.testing.assert_close(read.of("meta"), torch.cat([each.embeddings for each in kept]))
     assert len(read) == len(read.paths) and read.named.all()

@@ -17,7 +17,7 @@ PROBES = Samples(
     np.array(["ann", "bob", "ann", "cy"], dtype=object),
     np.array(["ann/1.png", "bob/1.png", "ann/2.png", "cy/1.png"], dtype=object),
 )
-HITS, TRIALS = np.array([1.0, 0.0, 0.0, np.nan]), np.array([1, 1, 1, 0])
+MEASURED = np.array([True, True, True, False])
 
 
 def table(tmp_path, text):
@@ -34,14 +34,14 @@ def test_by_identity_path_and_number(tmp_path):
     ):
         (sex,) = groupings(PROBES, table(tmp_path, text))
         assert sex.column == "sex" and sex.of.tolist() == ["f", "m", "f", "m"]
-        assert sex.rates(HITS, TRIALS) == {"f": 0.5, "m": 0.0} and sex.sizes(TRIALS > 0) == {"f": 2, "m": 1}
+        assert sex.sizes(MEASURED) == {"f": 2, "m": 1}
 
 
 def test_several_columns_and_some_of_them(tmp_path):
     path = table(tmp_path, "label,sex,age\nann,f,old\nbob,m,\ndan,m,young\n")
     sex, age = groupings(PROBES, path)
     assert sex.of.tolist() == ["f", "m", "f", ""] and age.of.tolist() == ["old", "", "old", ""]
-    assert age.rates(HITS, TRIALS) == {"old": 0.5, "young": None}  # there is no probe of dan
+    assert age.sizes(MEASURED) == {"old": 2, "young": 0}  # there is no probe of dan
     assert [each.column for each in groupings(PROBES, path, ["age"])] == ["age"]
     with pytest.raises(UserError, match="did you mean sex"):
         groupings(PROBES, path, ["sexx"])
@@ -62,7 +62,7 @@ def test_columns_of_a_manifest():
     assert probes.labels.tolist() == PROBES.labels.tolist()
     (site,) = groupings(probes, columns=["site", "site"])
     assert site.names == ("n", "s") and site.of.tolist() == ["n", "s", "n", ""]
-    assert site.rates(HITS, TRIALS) == {"n": 0.5, "s": 0.0}
+    assert site.sizes(MEASURED) == {"n": 2, "s": 1}
     (folder,) = groupings(probes, columns=["folder"])
     assert folder.of.tolist() == ["e", "e", "w", "w"]
     with pytest.raises(UserError, match="did you mean 'site'"):
@@ -92,8 +92,3 @@ def test_a_file_that_is_no_table(tmp_path):
     (tmp_path / "sex.txt").write_text("label,sex\nann,f\n")
     with pytest.raises(UserError, match=r"(?s)sex\.txt is not a table of groups.*\.csv or \.parquet"):
         groupings(PROBES, tmp_path / "sex.txt")
-
-
-def test_a_probe_counts_as_often_as_it_has_mates(tmp_path):
-    (sex,) = groupings(PROBES, table(tmp_path, "label,sex\nann,f\nbob,m\ncy,x\n"))
-    assert sex.rates(HITS, np.array([3, 1, 1, 0])) == {"f": 0.75, "m": 0.0, "x": None}

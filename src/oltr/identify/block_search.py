@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from oltr.errors import UserError
-from oltr.identify.blocks import blocks, unit_block
+from oltr.identify.cosine import unit_rows
 
 Advance = Callable[[int], None]  # by so many references
 QUERIES = {"cpu": 4096, "cuda": 8192}  # rows of one product
@@ -46,8 +46,8 @@ def by_products(
     best = torch.full((len(units), k), -torch.inf, dtype=units.dtype, device=device)
     named = torch.full(best.shape, -1, device=device)
     who = None if own is None else torch.from_numpy(own.queries).to(device)
-    for block in blocks(rows, width):
-        part, names = unit_block(references, block, units).T, torch.from_numpy(block).to(device)
+    for block in _blocks(rows, width):
+        part, names = _unit_block(references, block, units).T, torch.from_numpy(block).to(device)
         columns, theirs = _of_queries(own, block, device)
         for start in range(0, len(units), size):
             some = slice(start, start + size)
@@ -95,10 +95,28 @@ def by_faiss(
     theirs = np.zeros(len(rows), bool) if own is None else own.references[rows] != -1
     found = by_products(units, references, rows[theirs], k, own, advance)
     units = units.cpu()
-    for block in blocks(rows[~theirs], REFERENCES["faiss"]):
-        part = unit_block(references, block, units).numpy()
+    for block in _blocks(rows[~theirs], REFERENCES["faiss"]):
+        part = _unit_block(references, block, units).numpy()
         near = faiss.knn(units.numpy(), part, min(k, len(part)), metric=faiss.METRIC_INNER_PRODUCT)
         values, places = map(torch.from_numpy, near)
         found = found.joined(Candidates(values, torch.from_numpy(block)[places]))
         advance(len(block))
     return found
+
+
+def _blocks(rows: np.ndarray, size: int) -> Iterator[np.ndarray]:
+    """`size` of the rising row numbers at a time."""
+    return (rows[start : start + size] for start in range(0, len(rows), size))
+
+
+def _unit_block(references: Tensor, rows: np.ndarray, like: Tensor) -> Tensor:
+    """These rows with length one, where and as another tensor is."""
+    first, last = int(rows[0]), int(rows[-1]) + 1
+    if last - first > 2 * len(rows):  # far apart
+        return unit_rows(references[_index(rows, references)].to(like.device), like.dtype)
+    part = references[first:last].to(like.device)
+    return unit_rows(part if len(part) == len(rows) else part[_index(rows - first, part)], like.dtype)
+
+
+def _index(rows: np.ndarray, of: Tensor) -> Tensor:
+    return torch.from_numpy(rows).to(of.device)

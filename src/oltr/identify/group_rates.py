@@ -6,11 +6,9 @@ import numpy as np
 
 from oltr.identify.groups import Grouping
 from oltr.identify.rates import mean_of
-from oltr.metrics.by_group import ALL, with_gap
+from oltr.metrics.by_group import ALL, DRAWS, with_gap
 from oltr.metrics.group_numbers import GroupAccuracy, GroupNumbers
 from oltr.metrics.intervals import wilson_interval
-
-DRAWS = 1000
 
 
 def group_rates(

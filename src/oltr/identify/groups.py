@@ -13,7 +13,6 @@ from oltr.data.groups import named_groups
 from oltr.data.sources import read_table
 from oltr.data.validate import as_text
 from oltr.errors import UserError
-from oltr.identify.rates import mean_of
 from oltr.identify.samples import Samples, split_rows
 from oltr.registry import unknown_name
 from oltr.wording import count
@@ -32,10 +31,6 @@ class Grouping:
     column: str
     of: np.ndarray  # P, text
     names: tuple[str, ...]  # every group there is, also those without probes
-
-    def rates(self, hits: np.ndarray, trials: np.ndarray) -> dict[str, float | None]:
-        """The share of the trials that are hits in each group; None where there are none."""
-        return {name: mean_of(hits[self.of == name], trials[self.of == name]) for name in self.names}
 
     def sizes(self, measured: np.ndarray) -> dict[str, int]:
         """Of the probes marked in `measured`, those in each group."""

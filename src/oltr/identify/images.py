@@ -22,11 +22,6 @@ from oltr.runs.trained_run import TrainedRun
 from oltr.training.inference import forward_batches, on_host
 
 
-def read_samples(source: str, run: TrainedRun | None, training: bool = False) -> Samples:
-    """Features from a file, or of a source's images by a run; see `list_samples`."""
-    return embedded(list_samples(source, run is not None, training), run)
-
-
 def list_samples(source: str, by_run: bool, training: bool = False) -> Samples:
     """Features from a file, or a source's images without features, where a run is to compute them.
 

@@ -41,7 +41,10 @@ class Measured:
         by_shot = None
         if shots is not None:
             by_shot = {name: mean_of(first[shots == name], trials[shots == name]) for name in NAMES}
-        by_group = {each.column: each.rates(first, trials) for each in self.groups}
+        by_group = {
+            column: {each.name: each.accuracy for each in sorted(found.groups, key=lambda each: each.name)}
+            for column, found in self.by_group.items()
+        }
         return {
             **{f"rank{rank}": mean_of(hits, trials) for rank, hits in self.found.hits.items()},
             "by_shot": by_shot,
