@@ -5,8 +5,9 @@
 
 Made-up features of length one: each probe has one mate in the gallery, whose noise is such that some are
 found and some are not; the others are distractors. The time is that of the whole of `identify` from features
-in memory (on the GPU: in its memory): checks, identities, search, rates. faiss's flat index runs on the CPU
-if it is installed, its building is not counted, rounds alternate. Memory is the peak beside the features.
+in memory: checks, identities, search, rates; on a GPU once from its own memory and once from the host's, into
+which a feature file is read. faiss's flat index runs on the CPU if it is installed, its building is not
+counted, rounds alternate. Memory is the peak beside the features.
 Equality is with every similarity in float64, for a part of the gallery that has exact and near ties added.
 """
 
@@ -94,9 +95,12 @@ def timed(work: Callable[[], Any], device: torch.device) -> float:
     return time.perf_counter() - began
 
 
-def measure(probes: int, gallery: int, device: torch.device, rounds: int) -> dict[str, Any]:
-    """Everything about one size."""
-    asked, there = made_up(probes, gallery, device)
+def moved(samples: Samples, place: str) -> Samples:
+    return Samples(samples.name, {GIVEN: samples.of(GIVEN).to(place)}, samples.labels)
+
+
+def measure(asked: Samples, there: Samples, device: torch.device, rounds: int) -> dict[str, Any]:
+    """Everything about features in one place."""
 
     def ours() -> dict[str, Any]:
         given = [Samples(each.name, each.features, each.labels) for each in (asked, there)]  # checks them
@@ -116,9 +120,10 @@ def measure(probes: int, gallery: int, device: torch.device, rounds: int) -> dic
         if index is not None:
             theirs.append(timed(lambda: index.search(asked.of(GIVEN).numpy(), max(RANKS)), device))
     row = {
-        "probes": probes,
-        "gallery": gallery,
+        "probes": len(asked),
+        "gallery": len(there),
         "device": device.type,
+        "features_in": there.of(GIVEN).device.type,
         "seconds": round(statistics.median(seconds), 3),
         "rounds": [round(each, 3) for each in seconds],
         "peak_mebibytes": None if peak.mebibytes is None else round(peak.mebibytes, 1),
@@ -142,12 +147,15 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     asked = parser.parse_args()
     device = torch.device("cpu" if asked.cpu or not torch.cuda.is_available() else "cuda:0")
-    with console.silent():
-        row = measure(asked.probes, asked.gallery, device, asked.rounds)
-    for name, value in row.items():
-        print(f"{name:>16}  {value}")
     packages = {} if faiss is None else {"faiss-cpu": metadata.version("faiss-cpu")}
-    record(asked.out, [row], device, packages=packages, dimensions=DIMS)
+    rows, parts = [], list(made_up(asked.probes, asked.gallery, device))
+    for place in dict.fromkeys((device.type, "cpu")):
+        parts = [moved(each, place) for each in parts]
+        with console.silent():
+            rows.append(measure(*parts, device, asked.rounds))
+        for name, value in rows[-1].items():
+            print(f"{name:>16}  {value}", flush=True)
+        record(asked.out, rows, device, packages=packages, dimensions=DIMS)
 
 
 if __name__ == "__main__":

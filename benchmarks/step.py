@@ -4,11 +4,14 @@
     python benchmarks/step.py --small                                     # any CPU
     python benchmarks/step.py --small --recipe glyphs --sizes 32x100 --image-size 32 --parts    # the demo's
     python benchmarks/step.py --sizes 128x1000 --schedule                 # a rate for each step
+    python benchmarks/step.py --recipe ms1m-lt --sizes 128x74500 --image-size 112 --memory      # faces
 
 Both steps go through the library's own machinery (on a GPU: bfloat16, channels-last, compiled, a CUDA graph,
 fused SGD), on the same made-up images, which are on the device and need no augmentation. Times are medians of
 the rounds, bare and OLTR in turn; memory is the peak of allocated device memory from building the step on.
 With --parts OLTR is timed without its attention too: what it has more than the bare step is the head's cost.
+With --memory also without its memory, concept selector and reachability: the same attention, direct feature
+and cosine classifier, which the bare step has not (its classifier is as wide as the backbone).
 With --schedule OLTR is also timed under a cosine schedule that sets the rates before every step; the turns
 alternate with those of one rate and, on a GPU, replay the same recorded graph.
 """
@@ -37,7 +40,11 @@ from oltr.training.step import BatchLoss, Step
 
 ROUNDS, STEPS = 5, 20
 SHORT_ROUNDS, SHORT_STEPS = 40, 8  # on a CPU, whose speed changes from second to second
-NO_ATTENTION, SCHEDULED = "oltr without attention", "oltr_scheduled"
+NO_ATTENTION, NO_MEMORY, SCHEDULED = "oltr without attention", "oltr without memory", "oltr_scheduled"
+CHANGES = {
+    NO_ATTENTION: ["settings.attention=none"],
+    NO_MEMORY: [f"settings.{part}=false" for part in ("memory", "selector", "reachability")],
+}
 FULL = [(128, 1_000), (512, 1_000), (128, 10_000), (128, 74_500), (128, 1_000_000)]  # batch, classes
 SMALL = [(32, 100), (32, 1_000)]
 ALONE_FROM = 100_000  # classes: two such networks would not fit beside each other
@@ -73,8 +80,8 @@ class Measured:
     ):
         self.gpu = device.type == "cuda"
         torch.manual_seed(0)
-        changes = ["settings.attention=none"] if name == NO_ATTENTION else []
-        name = "oltr" if name == NO_ATTENTION else name
+        changes = CHANGES.get(name, [])
+        name = "oltr" if changes else name
         config = configure(recipe, name, image_size=size, changes=changes)
         method = build_method(config, torch.full((classes,), 100))
         network, stage = method.build_stage1(Backbone(config.backbone, size)), 1
@@ -124,14 +131,21 @@ class Measured:
 
 
 def measure(
-    batch: int, classes: int, size: int, device: torch.device, recipe: str, parts: bool, schedule: bool
+    batch: int,
+    classes: int,
+    size: int,
+    device: torch.device,
+    recipe: str,
+    parts: bool,
+    memory: bool,
+    schedule: bool,
 ) -> dict[str, Any]:
     """Both steps at one size, timed in turn unless they are too large to be there together."""
     torch.compiler.reset()  # no code of another size is used, nor one made to fit both
     row: dict[str, Any] = {"recipe": recipe, "batch": batch, "classes": classes, "image_size": size}
     steps: dict[str, Measured] = {}
     turns, length = (ROUNDS, STEPS) if device.type == "cuda" else (SHORT_ROUNDS, SHORT_STEPS)
-    for name in ("plain", "oltr", *([NO_ATTENTION] if parts else [])):
+    for name in ("plain", "oltr", *([NO_ATTENTION] if parts else []), *([NO_MEMORY] if memory else [])):
         gc.collect()
         before = torch.cuda.memory_allocated() if device.type == "cuda" else 0
         steps[name] = Measured(name, batch, classes, size, device, recipe)
@@ -151,6 +165,8 @@ def measure(
     if schedule:
         row["schedule_ratio"] = statistics.median(turn[SCHEDULED] / turn["oltr"] for turn in rounds)
     row["ratio"] = row["oltr_ms"] / row["plain_ms"]
+    if memory:
+        row["memory_ratio"] = row["oltr_ms"] / row[f"{NO_MEMORY}_ms"]
     if parts:
         # Of turns next to each other: a machine's speed drifts.
         head = statistics.median((turn[NO_ATTENTION] - turn["plain"]) / turn["oltr"] for turn in rounds)
@@ -169,6 +185,7 @@ def main() -> None:
     )
     parser.add_argument("--image-size", type=int)
     parser.add_argument("--parts", action="store_true", help="also without attention")
+    parser.add_argument("--memory", action="store_true", help="also without the memory")
     parser.add_argument("--schedule", action="store_true", help="also with a rate for each step")
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
@@ -180,7 +197,8 @@ def main() -> None:
     rows = []
     for batch, classes in sizes:
         schedule = arguments.schedule and classes < ALONE_FROM
-        rows.append(measure(batch, classes, image_size, device, arguments.recipe, arguments.parts, schedule))
+        recipe, parts, memory = arguments.recipe, arguments.parts, arguments.memory
+        rows.append(measure(batch, classes, image_size, device, recipe, parts, memory, schedule))
         cells = [rows[-1][key] for key in COLUMNS.values()]
         print(
             "".join(f"{'–' if c is None else f'{c:.2f}' if isinstance(c, float) else c:>10}" for c in cells),
@@ -189,6 +207,10 @@ def main() -> None:
         if arguments.parts:
             head, every = rows[-1]["head_share_of_step"], rows[-1]["head_and_attention_share_of_step"]
             print(f"  of OLTR's step: head {head:.1%}, head and attention {every:.1%}")
+        if memory:
+            peak, ratio = rows[-1][f"{NO_MEMORY}_peak_gib"], rows[-1]["memory_ratio"]
+            beside = f"{rows[-1][f'{NO_MEMORY}_ms']:.2f} ms" + ("" if peak is None else f", {peak:.2f} GiB")
+            print(f"  without the memory: {beside}; OLTR's step is {ratio:.3f} of it")
         if schedule:
             print(f"  a rate for each step: {rows[-1]['schedule_ratio']:.3f} of OLTR's step at one rate")
         record(arguments.out, rows, device)
