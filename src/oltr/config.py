@@ -155,7 +155,7 @@ class RunConfig:
     adjust: Literal["none", "validation", "fixed"] = "none"
     adjust_tau: float = 1.0  # τ of "fixed"
     shots: Literal["standard", "released"] = "standard"
-    precision: Literal["auto", "float32", "bfloat16"] = "auto"  # auto: bfloat16 where a GPU has it
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"  # auto: bfloat16 where the machine has it
     # The training step. auto: for larger images on a GPU; never: as written, not even as a CUDA graph.
     compile: Literal["auto", "always", "never"] = "auto"
     seed: int = 0
@@ -173,6 +173,11 @@ class RunConfig:
     @property
     def num_stages(self) -> int:
         return 1 if self.stage2 is None else 2
+
+    @property
+    def ends_frozen(self) -> bool:
+        """Whether the backbone is frozen in the last stage."""
+        return "backbone" in self.stage(self.num_stages).frozen
 
 
 def within(name: str, value: float, least: float, most: float = math.inf) -> None:

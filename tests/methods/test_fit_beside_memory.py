@@ -114,7 +114,7 @@ def test_oltr2_on_a_frozen_backbone_is_fitted():
     assert loss == pytest.approx(expected.loss)
     assert torch.equal(network.head.classifier.weight, expected.weight)
     torch.testing.assert_close(network.head.class_means.means, expected.memory.means.float())
-    assert method.own_score("none") == "scale-70" and method.own_score("all") == method.score
+    assert method.own_score(True) == "scale-70" and method.own_score(False) == method.score
 
 
 def test_a_class_without_training_images_is_never_the_answer():
@@ -150,3 +150,17 @@ def test_a_cosine_classifier_on_a_frozen_backbone_is_refused():
     method = METHODS["oltr2"]({"classifier": "cosine"}, torch.tensor([5, 3]), image_size=32)
     with pytest.raises(UserError, match="frozen"):
         method.build_stage1(MultilevelBackbone(Backbone("resnet10_half", 32)))
+
+
+@pytest.mark.parametrize("experts", [1, 2])
+def test_after_training_the_head_is_fitted_to_the_frozen_backbone(experts):
+    torch.manual_seed(0)
+    method = METHODS["oltr2"]({"experts": experts}, torch.tensor([9, 4, 2]), image_size=32)
+    trained = method.build_stage1(Backbone("resnet10_half", 32))
+    assert method.build_stage2(trained) is trained  # goes on by steps
+    method.backbone_frozen = True
+    network = method.build_stage2(trained)
+    features = network.embed(torch.randn(15, 3, 32, 32))
+    assert network.backbone.net is trained.backbone.net
+    assert isinstance(network.head, MemoryHead) and features.shape == (15, network.backbone.channels)
+    assert method.fit(network, features.detach(), drawn([9, 4, 2], 1)[1]) is not None

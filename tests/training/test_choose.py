@@ -36,8 +36,8 @@ def chosen(
             "efficientnet-lite0",
             "frozen",
         ),
-        ({"weights": "none"}, "photos", "oltr", "none", "from scratch"),
-        ({"backbone": "resnet10"}, "photos", "oltr", None, "--weights FILE or pretrained"),
+        ({"weights": "none"}, "photos", "oltr2", "none", "from scratch"),
+        ({"backbone": "resnet10"}, "photos", "oltr2", None, "--weights FILE or pretrained"),
         (
             {"method": "experts"},
             "photos-finetuned",

@@ -31,12 +31,17 @@ def asked(monkeypatch):
 
 
 @pytest.mark.parametrize("has", [True, False])
-def test_bfloat16_is_taken_of_itself_only_where_the_gpu_has_it(asked, monkeypatch, has):
+def test_bfloat16_is_taken_of_itself_only_where_the_machine_has_it(asked, monkeypatch, has):
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: has)
+    monkeypatch.setattr(precision, "cpu_has_bfloat16", lambda: has)
     monkeypatch.setattr(torch, "autocast", lambda *_, enabled, **__: enabled)
+    for device in (CPU, GPU):
+        assert precision.autocast(device, "auto", training=True) == has
+        for training in (True, False):
+            assert precision.autocast(device, "bfloat16", training=training)
+            assert not precision.autocast(device, "float32", training=training)
     assert precision.autocast(GPU, "auto") == has
-    assert precision.autocast(GPU, "bfloat16") and not precision.autocast(GPU, "float32")
-    assert precision.autocast(CPU, "bfloat16") and not precision.autocast(CPU, "auto")
+    assert not precision.autocast(CPU, "auto")  # the same answers on every CPU
 
 
 def test_the_gpu_is_asked_once_and_only_if_it_matters(asked):

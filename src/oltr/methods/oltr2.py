@@ -112,10 +112,21 @@ class Oltr2(Method):
                     "On a frozen backbone the classifier is fitted, and linear.",
                     "settings.classifier=linear, or --train-backbone all",
                 )
-            return Network(backbone, DirectFeature(dims), MemoryHead(dims, self.num_classes, s.memory))
+            return self._beside_memory(backbone)
         head = self._head(dims, s.logit_scale if s.classifier == "cosine" else None)
         direct_feature = DirectFeature(backbone.channels)
         return Network(backbone, direct_feature, head, auxiliary=self._auxiliary(direct_feature.dims))
+
+    def build_stage2(self, first: Network) -> Network:
+        """With the backbone frozen, the features of several of its levels and a head that is fitted to them."""
+        if not self.backbone_frozen or isinstance(first.backbone, MultilevelBackbone):
+            return first
+        return self._beside_memory(MultilevelBackbone(first.backbone))
+
+    def _beside_memory(self, backbone: MultilevelBackbone) -> Network:
+        dims = backbone.channels
+        head = MemoryHead(dims, self.num_classes, self.settings.memory)
+        return Network(backbone, DirectFeature(dims), head)
 
     def _head(self, dims: int, scale: float | None) -> Head:
         if self.settings.experts > 1:

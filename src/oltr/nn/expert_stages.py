@@ -46,6 +46,9 @@ def give_experts(backbone: Backbone, experts: int, image_size: int) -> None:
             draw_again(other)
     backbone.net.set_submodule(name, ExpertStages([stage, *others]))
     backbone.channels *= experts
+    info = getattr(backbone.net, "feature_info", None)
+    if info:
+        info[-1]["num_chs"] *= experts
     try:
         found = _map_shape(backbone, image_size)
     except Exception as problem:  # networks raise various errors for more channels

@@ -15,7 +15,7 @@ from oltr.training.precision import cpu_has_bfloat16
 def build_method(config: RunConfig, train_counts: torch.Tensor) -> Method:
     """The run's method with its own settings."""
     method = METHODS[config.method](config.settings, train_counts, config.data.image_size)
-    method.backbone_frozen = "backbone" in config.stage(config.num_stages).frozen
+    method.backbone_frozen = config.ends_frozen
     return method
 
 

@@ -127,6 +127,12 @@ def _checked(config: RunConfig) -> RunConfig:
     from oltr.methods import METHODS
     from oltr.nn.backbone import check_backbone
 
+    if config.train_backbone != "all" and config.weights is None:
+        raise UserError(
+            f"--train-backbone {config.train_backbone} needs pretrained weights.",
+            "Without them most of the network would stay random.",
+            "--weights NAME (`oltr weights`)",
+        )
     check_limits(config)
     method = METHODS[config.method]
     config = dataclasses.replace(config, settings=method.all_settings(config.settings))
@@ -137,10 +143,4 @@ def _checked(config: RunConfig) -> RunConfig:
             "the recipe's stage2, or another method",
         )
     check_backbone(config.backbone, config.weights)
-    if config.train_backbone != "all" and config.weights is None:
-        raise UserError(
-            f"--train-backbone {config.train_backbone} needs pretrained weights.",
-            "Without them most of the network would stay random.",
-            "--weights NAME (`oltr weights`)",
-        )
     return config

@@ -58,7 +58,7 @@ class BatchLoss(nn.Module):
     ) -> tuple[Tensor, Output, Tensor]:
         views, targets = self.views(pixels, draws, labels, mixing)
         views = views.contiguous(memory_format=torch.channels_last)
-        with autocast(views.device, self.precision):
+        with autocast(views.device, self.precision, training=True):
             output = self.network(views)
         about, losses = (self.stage, self.network), list[Tensor]()
         size, number = len(labels if mixing is None else mixing), self.views.number
@@ -71,7 +71,7 @@ class BatchLoss(nn.Module):
             terms, hard = self.method.loss(*about, output, targets), targets
         own = list(terms.values())
         if self.teacher is not None:
-            with autocast(views.device, self.precision):
+            with autocast(views.device, self.precision, training=True):
                 taught = self.teacher(views[: number * size])
             own = self.teacher.share(own, output.logits, taught)
         losses += own
