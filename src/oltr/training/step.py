@@ -60,7 +60,8 @@ class BatchLoss(nn.Module):
         views = views.contiguous(memory_format=torch.channels_last)
         with autocast(views.device, self.precision):
             output = self.network(views)
-        about, losses = (self.stage, self.network), list[Tensor]()
+        about = self.stage, self.network
+        losses: list[Tensor] = []
         size, number = len(labels if mixing is None else mixing), self.views.number
         if weight := self.views.stage.mosaics:
             losses.append(weight * self.method.open_loss(*about, output.rows(slice(number * size, None))))
