@@ -148,7 +148,9 @@ class Step:
     def _record(self, inputs: Batch) -> torch.cuda.CUDAGraph:
         self.optimizer.zero_grad(set_to_none=True)  # the graph keeps gradients in memory of its own
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
+        # Threads that read images or write a checkpoint go on meanwhile: what they ask of the GPU must not
+        # break the recording, as it does by default.
+        with torch.cuda.graph(graph, capture_error_mode="thread_local"):
             self._run(inputs)
         return graph
 
