@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -140,6 +142,30 @@ def test_a_graph_recorded_once_gives_the_same_weights_at_every_rate(monkeypatch,
         results.append(weights(step) | {"loss": step.loss_sum.cpu()})
     for name, tensor in results[0].items():
         torch.testing.assert_close(results[1][name], tensor, rtol=0, atol=0, msg=name)
+
+
+@needs_gpu
+def test_threads_that_read_images_do_not_break_the_recording():
+    torch.manual_seed(0)
+    step, recorded = make_step("oltr", "cuda", graph=True), threading.Event()
+    *warm_up, first, second = batches(WARM_UP + 2, "cuda")
+    for batch in warm_up:
+        step(batch)
+
+    def read():
+        held = []  # else torch would give the same memory again and ask the GPU for none
+        while not recorded.is_set() and len(held) < 1000:
+            held.append(torch.zeros(2**20, dtype=torch.uint8).pin_memory())
+
+    with ThreadPoolExecutor(1) as reader:
+        reading = reader.submit(read)
+        try:
+            step(first)
+        finally:
+            recorded.set()
+        reading.result()
+    step(second)
+    assert step.recorded is not None and torch.isfinite(step.loss_sum)
 
 
 @needs_gpu

@@ -33,7 +33,7 @@ class WeightAverage:
     def update(self) -> None:
         """Take in the weights as they are now, in a few kernels for all tensors together."""
         share = (9 / (self.steps + 10)).clamp(min=1 - self.decay)  # 1 − d_t
-        # lerp takes a number of the host's alone
+        # Not _foreach_lerp_, which takes the share as a number of the host.
         differences = torch._foreach_sub(self.weights, self.averages)
         torch._foreach_mul_(differences, share)
         torch._foreach_add_(self.averages, differences)

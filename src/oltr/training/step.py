@@ -60,7 +60,8 @@ class BatchLoss(nn.Module):
         views = views.contiguous(memory_format=torch.channels_last)
         with autocast(views.device, self.precision, training=True):
             output = self.network(views)
-        about, losses = (self.stage, self.network), list[Tensor]()
+        about = self.stage, self.network
+        losses: list[Tensor] = []
         size, number = len(labels if mixing is None else mixing), self.views.number
         if weight := self.views.stage.mosaics:
             losses.append(weight * self.method.open_loss(*about, output.rows(slice(number * size, None))))
@@ -147,7 +148,9 @@ class Step:
     def _record(self, inputs: Batch) -> torch.cuda.CUDAGraph:
         self.optimizer.zero_grad(set_to_none=True)  # the graph keeps gradients in memory of its own
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
+        # Threads that read images or write a checkpoint go on meanwhile: what they ask of the GPU must not
+        # break the recording, as it does by default.
+        with torch.cuda.graph(graph, capture_error_mode="thread_local"):
             self._run(inputs)
         return graph
 

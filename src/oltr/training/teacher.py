@@ -46,7 +46,7 @@ class Teacher:
         return logits if self.order is None else logits[:, self.order]
 
     def share(self, losses: list[Tensor], logits: Tensor, taught: Tensor) -> list[Tensor]:
-        """The terms of a loss at 1 − share, and at its share how far `logits` are from those `taught`."""
+        """(1 − share) · each term of the loss, and share · the distillation loss: N×K logits, N×K taught."""
         share = self.config.share
         distance = distillation_loss(logits, taught, self.config.temperature)
         return [*((1 - share) * loss for loss in losses), share * distance]
