@@ -1,4 +1,4 @@
-"""Views of one image that foretell each other."""
+"""Views of one image that predict each other, as in SimSiam (Chen and He, CVPR 2021)."""
 
 from __future__ import annotations
 

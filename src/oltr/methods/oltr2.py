@@ -43,7 +43,7 @@ class Oltr2Settings:
     agreement: float = 0.5  # weight of what experts learn from their mean
     contrast: float = 0.5  # weight of the contrastive term; of two views or more
     contrast_temperature: float = 0.1
-    consistency: float = 0.0  # weight of views that foretell each other; of two views or more
+    consistency: float = 0.0  # weight of views that predict each other; of two views or more
     # Where the backbone is frozen and the head is fitted:
     memory: float = 20.0  # weight of the cosine to the class means
     tau: float = 1.25  # weight of the log frequencies
