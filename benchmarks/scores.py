@@ -1,4 +1,4 @@
-"""Every score on finished runs, and whether known classes that play unknown foretell which is best.
+"""Every score on finished runs, and whether known classes that play unknown predict which is best.
 
     python benchmarks/scores.py RUN [RUN ...] --data Flowers-102 --out benchmarks/results/scores.json
 
@@ -43,10 +43,10 @@ def main() -> None:
         run = TrainedRun(path)
         facts = {"data": asked.data, "run": path.name, "method": run.method, "backbone": run.config.backbone}
         found = measured(run)
-        foretold = spearmanr([row["auroc"] for row in found], [row["played"] for row in found]).statistic
-        rows += [facts | row for row in found] + [facts | {"rank_correlation": float(foretold)}]
+        correlation = spearmanr([row["auroc"] for row in found], [row["played"] for row in found]).statistic
+        rows += [facts | row for row in found] + [facts | {"rank_correlation": float(correlation)}]
         record(asked.out, rows, run.device)
-        for row in [*sorted(found, key=lambda row: -row["auroc"]), {"rank_correlation": float(foretold)}]:
+        for row in [*sorted(found, key=lambda row: -row["auroc"]), {"rank_correlation": float(correlation)}]:
             print({key: round(value, 3) if isinstance(value, float) else value for key, value in row.items()})
 
 

@@ -35,6 +35,13 @@ def test_an_own_recipe_may_still_name_it(tmp_path):
     assert configure(str(recipe), "oltr").settings["fc"] == 8
 
 
+def test_frequencies_of_mixed_images_are_those_of_training_images():
+    same = configure("glyphs", "oltr2", changes=["settings.mixed_prior=images"])
+    assert same == configure("glyphs", "oltr2") and "mixed_prior" not in same.settings
+    with pytest.raises(UserError, match="mixed_prior is 'labels'"):
+        configure("glyphs", "oltr2", changes=["settings.mixed_prior=labels"])
+
+
 def test_numbers_that_yaml_reads_as_text_are_numbers():
     old = {"within_weight": "5e-5", "between_weight": "1e-4", "largest": 2, "margin": 100.0}
     assert current_values({"settings": old})["settings"] == configure("glyphs", "range").settings

@@ -9,11 +9,12 @@ from oltr.errors import UserError
 
 T = TypeVar("T")
 
-# Renamed in 0.2. Key: where a setting stands; value: its new name, or None where it is gone.
+# Renamed or removed. Key: where a setting stands; value: its new name, or None where it is gone.
 SETTINGS: dict[tuple[str, str], str | None] = {
     ("stage1", "drops"): "lr_milestones",
     ("stage2", "drops"): "lr_milestones",
     ("settings", "attention_stage"): None,
+    ("settings", "mixed_prior"): None,  # of oltr2
 }
 VALUES: dict[tuple[str, str, str], Any] = {
     ("stage1", "sampler", "plain"): "shuffle",
@@ -24,7 +25,10 @@ VALUES: dict[tuple[str, str, str], Any] = {
     ("settings", "between_weight", "1e-4"): 1e-4,
 }
 # A setting that is gone may still be there with the value that changed nothing.
-HARMLESS: dict[tuple[str, str], Any] = {("settings", "attention_stage"): -1}
+HARMLESS: dict[tuple[str, str], Any] = {
+    ("settings", "attention_stage"): -1,
+    ("settings", "mixed_prior"): "images",
+}
 # Settings that came later: a run that has the first has been trained with this value of the second.
 CAME_LATER: dict[tuple[str, str], tuple[str, Any]] = {
     ("settings", "attention_form"): ("attention_start", "zero"),
@@ -62,5 +66,5 @@ def _current_part(part: str, inner: Mapping[str, Any]) -> dict[str, Any]:
         if name is not None:
             found[name] = VALUES.get((*place, value), value) if isinstance(value, str) else value
         elif value != HARMLESS[place]:
-            raise UserError(f"{part}.{old} is {value!r}.", f"Since version 0.2 there is no {part}.{old}.")
+            raise UserError(f"{part}.{old} is {value!r}.", f"There is no {part}.{old} any more.")
     return found

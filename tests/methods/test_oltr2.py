@@ -82,28 +82,6 @@ def test_the_loss_of_mixed_images_is_the_shares_of_both_labels():
     assert mixed["cross_entropy"].item() == pytest.approx(expected / 6, rel=1e-4)
 
 
-def test_the_frequencies_of_mixed_images_can_be_those_of_their_labels():
-    method, network, images = example(experts=2, mixed_prior="labels")
-    output = network.eval()(images)
-    other, share = LABELS.roll(1), torch.linspace(0, 1, 6)
-    labels = MixedLabels(LABELS, other, share, LABELS, 1 - share)
-    each = network.head.expert_logits(output.direct_feature).tolist()
-    expected = 0.0
-    for i, (a, b, s) in enumerate(zip(LABELS.tolist(), other.tolist(), share.tolist(), strict=True)):
-        shown = [s * n / sum(COUNTS) + (1 - s) / len(COUNTS) for n in COUNTS]
-        for expert in each:
-            powers = [n * math.exp(z) for n, z in zip(shown, expert[i], strict=True)]
-            expected -= s * math.log(powers[a] / sum(powers)) + (1 - s) * math.log(powers[b] / sum(powers))
-    found = method.mixed_loss(1, network, output, labels)["cross_entropy"]
-    assert found.item() == pytest.approx(expected / 6, rel=1e-4)
-    # Partners of the same batch are as frequent as the images; a clean image has their frequencies, too.
-    usual, _, _ = example(experts=2)
-    for by_class in (None, torch.zeros(6)):
-        same = labels._replace(by_class=by_class)
-        terms = [each.mixed_loss(1, network, output, same)["cross_entropy"] for each in (method, usual)]
-        torch.testing.assert_close(*terms)
-
-
 def test_views_are_compared_in_parts_that_learn():
     method, network, images = example(contrast=0.5, consistency=1.0)
     views = [network(images + noise) for noise in (0, 0.1, 0.2)]

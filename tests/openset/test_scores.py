@@ -71,6 +71,19 @@ def test_every_score_ranks_strangers_behind_and_each_image_by_itself(name):
     assert score.value(*outputs(torch.zeros(0, 5), features=torch.zeros(0, 12)).inputs).shape == (0,)
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "reachability"])
+def test_every_score_takes_half_precision_and_features_of_zeros(name, dtype):
+    training = separable([40, 12, 5], seed=0)
+    training.features[::19] = 0
+    features, logits = (each.to(dtype) for each in training.inputs[:2])
+    score = SCORES[name]().fit(features, logits, training.labels)
+    values = score.value(features, logits)
+    assert values.dtype == torch.float64 and values.isfinite().all()
+    exact = SCORES[name]().fit(features.float(), logits.float(), training.labels)
+    torch.testing.assert_close(values, exact.value(features.float(), logits.float()), rtol=1e-3, atol=1e-3)
+
+
 def test_softmax_is_the_largest_probability():
     logits = torch.randn(9, 4)
     score = SCORES["softmax"]()

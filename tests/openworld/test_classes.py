@@ -101,6 +101,16 @@ def test_the_threshold_keeps_its_rate_on_known_images(run, strangers):
     assert run.rule.unknown_rate == run.as_trained.rule.unknown_rate
 
 
+def test_the_threshold_stays_where_the_last_validation_images_go_with_their_class(run, photo_folder):
+    file = run.folder.outputs / "val.safetensors"
+    val = Outputs.load(file)
+    val.subset(np.flatnonzero(val.labels == 1)).save(file)
+    before = TrainedRun(run.path).rule
+    remove_class(run, run.class_names[1])
+    assert run.rule == before
+    assert len(TrainedRun(run.path).predict(photo_folder / "test")) > 0
+
+
 def test_a_rule_kept_with_other_classes_is_settled_again(run, strangers):
     wanted = run.other_rule(unknown_rate=0.2)
     add_class(run, "lynx", next(iter(strangers.values()))[:8])

@@ -73,9 +73,6 @@ def test_rows_come_view_by_view_and_the_first_alone_is_mixed():
     assert targets.first.tolist() == own.tolist() * 3
     assert targets.second.tolist() == [*partners.tolist(), *own.tolist() * 2]
     share = targets.share
-    assert torch.equal(targets.by_class, 1 - share)
-    among_themselves = dataclasses.replace(MANY, mix_partner="batch")
-    assert Views(augment, among_themselves)(*batch)[1].by_class is None
     assert (share[SIZE:] == 1).all() and (share[:SIZE] < 1).any() and (share[:SIZE] == 1).any()
     drawn = [a if u < s else b for a, b, u, s in zip(own, partners, batch.mixing[:, 4], share, strict=False)]
     assert targets.drawn.tolist() == [*map(int, drawn), *own.tolist() * 2]

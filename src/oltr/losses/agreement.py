@@ -1,4 +1,4 @@
-"""Experts that learn from what all of them say together."""
+"""Self-distillation of experts: each learns from the mean of all."""
 
 from __future__ import annotations
 

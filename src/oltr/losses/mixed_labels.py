@@ -16,7 +16,6 @@ class MixedLabels(NamedTuple):
     second: Tensor
     share: Tensor  # λ; 1: the image is not mixed
     drawn: Tensor  # one of both labels, the first with chance λ
-    by_class: Tensor | None = None  # the share of the label that a class was drawn for, not an image; none: 0
 
     def mean(self, losses: Callable[[Tensor], Tensor]) -> Tensor:
         """Mean over the batch of λ·ℓ(first) + (1 − λ)·ℓ(second), where `losses` gives ℓ of labels: B → B."""

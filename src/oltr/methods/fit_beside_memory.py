@@ -1,4 +1,4 @@
-"""A linear classifier that learns what a memory of class means leaves to it."""
+"""A linear classifier fitted beside the cosines with a memory of class means."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ def fit_beside_memory(
 ) -> BesideMemory:
     """W, b at the minimum of mean −log softmax(W v + b + s·c(v) + prior)[y] + decay/2 ‖W‖², and the memory.
 
-    features N×D, labels N, prior K. c(v) are the cosines with a memory of the other folds: with a mean that
-    it is part of, an image agrees far more than a new image of its class will, and nothing would be left for
-    W to learn.
+    features N×D, labels N, prior K. c(v) are out-of-fold cosines: that of an image with a mean that contains
+    it is far larger than that of a new image of its class, and would leave nothing for W to learn.
     """
-    others = _met_alone(other_folds(features.cpu(), labels.cpu(), len(prior)), labels.cpu()).to(features)
+    on_cpu = features.cpu(), labels.cpu()
+    others = _with_single_images(other_folds(*on_cpu, len(prior)), on_cpu[1]).to(features)
     weight, bias, loss = fit_linear(
         features, labels, prior + scale * others, decay=decay, iterations=iterations
     )
-    return BesideMemory(weight, bias, _every_class(features.cpu(), labels.cpu(), len(prior)), loss)
+    return BesideMemory(weight, bias, _every_class(*on_cpu, len(prior)), loss)
 
 
 def other_folds(features: Tensor, labels: Tensor, num_classes: int) -> Tensor:
@@ -54,10 +54,11 @@ def other_folds(features: Tensor, labels: Tensor, num_classes: int) -> Tensor:
     return found
 
 
-def _met_alone(others: Tensor, labels: Tensor) -> Tensor:
-    """The same, where the only image of a class, which no other fold can tell, agrees with it as usual.
+def _with_single_images(others: Tensor, labels: Tensor) -> Tensor:
+    """The same, in place: the only image of a class gets the mean cosine of others with their own class.
 
-    With a cosine of zero W would learn to stand in for the memory, and new images would have both.
+    No other fold has its class. With a cosine of zero W would learn to stand in for the memory, and new
+    images would have both.
     """
     rows = torch.arange(len(labels))
     alone = labels.bincount()[labels] == 1
@@ -67,7 +68,7 @@ def _met_alone(others: Tensor, labels: Tensor) -> Tensor:
 
 
 def folds(labels: Tensor) -> Tensor:
-    """The fold of each image: a fifth of every class, neighbours together, as those of a burst are alike."""
+    """The fold of each image: a fifth of every class, neighbours together, as shots of one burst are."""
     order = labels.argsort(stable=True)
     counts = labels.bincount()
     starts = (counts.cumsum(0) - counts)[labels[order]]

@@ -40,9 +40,6 @@ class Oltr2Settings:
     experts: int = 1  # last stages with a classifier each, on a shared backbone
     classifier: Literal["linear", "cosine"] = "linear"
     logit_scale: float = 16.0  # of the cosine classifier
-    # Class frequencies in the loss of images mixed with class-balanced partners. images: those of training
-    # images; labels: those of the labels that such mixtures have, more even ones
-    mixed_prior: Literal["images", "labels"] = "images"
     agreement: float = 0.5  # weight of what experts learn from their mean
     contrast: float = 0.5  # weight of the contrastive term; of two views or more
     contrast_temperature: float = 0.1
@@ -166,16 +163,15 @@ class Oltr2(Method):
         self, stage: int, network: Network, output: Output, labels: MixedLabels
     ) -> dict[str, Tensor]:
         logits = expert_logits(network.head, output)
-        by_class = labels.by_class if self.settings.mixed_prior == "labels" else None
-        return self._terms(logits, labels.mean(lambda hard: self._balanced(logits, hard, by_class)))
+        return self._terms(logits, labels.mean(lambda hard: self._balanced(logits, hard)))
 
     def open_loss(self, stage: int, network: Network, output: Output) -> Tensor:
         logits = expert_logits(network.head, output)
         return len(logits) * uniform_cross_entropy(logits.flatten(0, 1))
 
-    def _balanced(self, logits: Tensor, labels: Tensor, by_class: Tensor | None = None) -> Tensor:
+    def _balanced(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Σ_e balanced softmax of each image: E×B×K, B → B."""
-        return self.balanced_softmax.of_experts(logits, labels, by_class).sum(dim=0)
+        return self.balanced_softmax.of_experts(logits, labels).sum(dim=0)
 
     def _terms(self, logits: Tensor, cross_entropy: Tensor) -> dict[str, Tensor]:
         terms = {"cross_entropy": cross_entropy}

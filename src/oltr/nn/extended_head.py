@@ -66,7 +66,7 @@ class ExtendedHead(Head):
     """logits = [z_k of the trained classes that are kept | W u(v_direct) + b]: B×D → Output with B×(k + M).
 
     The trained head works as before, whatever kind it is. Where it has a memory, γ is the distance to the
-    nearest centroid of the classes known now.
+    nearest centroid of the classes known now; class means add their cosine to the new logits, too.
     """
 
     def __init__(self, head: Head, rows: AddedRows):

@@ -14,8 +14,8 @@ from oltr.nn.heads import Head, Output
 class ClassMeans(nn.Module):
     """s · cos(A(v − m), A(μ_k − m)), v = v_direct: B×D → B×K; always in float32.
 
-    The memory is one mean μ_k per class, seen from the mean m of all training images where A has made the
-    scatter within classes alike in every direction. A class without a mean, zeros, has a cosine of 0.
+    The memory is one mean μ_k per class; m is the mean of all training images, and A whitens by the
+    covariance within classes. A class without a mean, zeros, has a cosine of 0.
     """
 
     def __init__(self, num_classes: int, dims: int, scale: float):

@@ -1,4 +1,4 @@
-"""GEN: an entropy of the probabilities that listens to the small ones."""
+"""GEN: a generalised entropy of the probabilities, in which small ones count nearly as much."""
 
 from __future__ import annotations
 

@@ -41,10 +41,10 @@ class NearestNeighbours(FittedScore[_Neighbours]):
     def learn(self, features: Tensor, logits: Tensor, labels: Tensor) -> _Neighbours:
         counts = labels.bincount()
         k = min(MOST_NEIGHBOURS, int(counts[counts > 0].min()))
-        return _Neighbours(F.normalize(features, dim=1), k)
+        return _Neighbours(_directions(features), k)
 
     def compare(self, features: Tensor, logits: Tensor, learned: _Neighbours) -> Tensor:
-        directions = F.normalize(features, dim=1)
+        directions = _directions(features)
         chosen = torch.cat([_nearest(part, *learned) for part in parts(directions, QUERIES)])
         # Matrix products only pick the neighbour; its distance is then computed exactly.
         gaps = [
@@ -52,6 +52,11 @@ class NearestNeighbours(FittedScore[_Neighbours]):
             for part, rows in zip(parts(directions, QUERIES), parts(chosen, QUERIES), strict=True)
         ]
         return torch.cat(gaps)
+
+
+def _directions(features: Tensor) -> Tensor:
+    """Features of unit length, zeros as they are: B×D → B×D; in float16 zeros would become NaN."""
+    return F.normalize(features.float(), dim=1)
 
 
 def _nearest(queries: Tensor, directions: Tensor, k: int) -> Tensor:

@@ -14,7 +14,7 @@ from oltr.openset.scores import FittedScore, ScoreInfo, register
 
 
 class Whitened(NamedTuple):
-    """Class means where features scatter alike in every direction."""
+    """Class means after whitening by the covariance within classes."""
 
     whitening: Tensor  # D×D, x ↦ x · whitening has a within-class covariance of the identity
     means: Tensor  # of the classes that have training images, whitened
@@ -24,7 +24,7 @@ class Whitened(NamedTuple):
 class Mahalanobis(FittedScore[Whitened]):
     """min_k (v − μ_k)ᵀ Σ⁻¹ (v − μ_k), v = v_direct, μ_k the class means, Σ the covariance within classes.
 
-    Σ is shared by all classes and drawn towards a multiple of the identity, so that it has an inverse with
+    Σ is shared by all classes and shrunk towards a multiple of the identity, so that it has an inverse with
     fewer images than dimensions.
     """
 

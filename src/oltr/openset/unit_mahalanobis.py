@@ -39,7 +39,8 @@ class UnitMahalanobis(FittedScore[_Sphere]):
     higher_is_known = False
 
     def learn(self, features: Tensor, logits: Tensor, labels: Tensor) -> _Sphere:
-        centre = F.normalize(features, dim=1).mean(dim=0, dtype=torch.float64)
+        # float16 has no number as small as the least length: zeros would become NaN.
+        centre = F.normalize(features.float(), dim=1).mean(dim=0, dtype=torch.float64)
         directions = by_parts(lambda x: _from(centre, x).float(), features)  # half the memory
         return _Sphere(centre, learn_whitened(directions, labels, logits.shape[1]))
 

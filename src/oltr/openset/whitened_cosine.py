@@ -1,4 +1,4 @@
-"""The cosine to the nearest class mean, where features scatter alike in every direction."""
+"""The cosine to the nearest class mean, after whitening by the covariance within classes."""
 
 from __future__ import annotations
 

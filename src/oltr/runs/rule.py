@@ -58,7 +58,7 @@ def choose_rule(
     name = score or own_score(run.config)
     check_choice(SCORES[name], threshold, unknown_rate)  # before images are read for hours
     known = None
-    if unknown_rate is not None and "val" in run.outputs:
+    if unknown_rate is not None and _has_validation(run):
         values = run.scored("val", name).values
         known = values[run.outputs["val"].labels != OPEN]
     return RejectionRule(name, settle_threshold(SCORES[name], known, threshold, unknown_rate), unknown_rate)
@@ -71,10 +71,11 @@ def wished_rule(run: TrainedRun) -> RejectionRule:
     softmax's.
     """
     wish = decision_of(run)
-    name = score_of(wish, run.config, "val" in run.outputs)
+    has_validation = _has_validation(run)
+    name = score_of(wish, run.config, has_validation)
     default = SCORES[name].default_threshold
     wants_rate = wish.threshold is None and wish.unknown_rate is not None
-    if wants_rate and default is not None and "val" not in run.outputs:
+    if wants_rate and default is not None and not has_validation:
         note = f"no validation images: the {name} threshold is its default, {default}"
         console.warn(note)
         return RejectionRule(name, default, note=note)
@@ -94,10 +95,18 @@ def saved_rule(run: TrainedRun) -> RejectionRule:
 
 
 def settled_again(run: TrainedRun, rule: RejectionRule) -> RejectionRule:
-    """The rule with the threshold that meets its rate for the classes known now; a given threshold stays."""
-    if rule.unknown_rate is None or "val" not in run.outputs:
+    """The rule with the threshold that meets its rate for the classes known now; a given threshold stays.
+
+    So does one that no validation image of these classes could choose again.
+    """
+    if rule.unknown_rate is None or not _has_validation(run):
         return rule
     return choose_rule(run, rule.score, None, rule.unknown_rate)
+
+
+def _has_validation(run: TrainedRun) -> bool:
+    """Whether there are validation images of classes known now; those of removed classes are left out."""
+    return "val" in run.outputs and bool((run.outputs["val"].labels != OPEN).any())
 
 
 def other_rule(

@@ -51,10 +51,9 @@ class RunModel:
     @cached_property
     def classes(self) -> list[dict[str, Any]]:
         """Name, training count and shot group of each class."""
-        trained = self.folder.classes()
         if not self.changes:
-            return trained
-        counts = self.changes.counts(np.array([entry["train_count"] for entry in trained], dtype=np.int64))
+            return self.folder.classes()
+        counts = self.changes.counts(self.trained_counts)
         groups, first = shot_groups(counts, self.shots), len(self.changes.kept)
         return [
             {"name": name, "train_count": int(images), "shots": str(group), "added": place >= first}
@@ -91,7 +90,7 @@ class RunModel:
     @cached_property
     def trained_network(self) -> Network:
         """The network as it was trained, on the best device."""
-        counts = torch.tensor([entry["train_count"] for entry in self.folder.classes()], dtype=torch.int64)
+        counts = torch.from_numpy(self.trained_counts)
         return load_network(self.folder, self.config, counts).to(self.device)
 
     @cached_property

@@ -65,7 +65,7 @@ def choice_of(config: RunConfig, choice: Choice) -> Choice:
     """What was chosen when a run began, whatever the machine that goes on with it has."""
     return Choice(
         config.recipe,
-        choice.method if choice.method == config.method else config.method,
+        config.method,
         config.backbone,
         config.weights or SCRATCH,
         config.train_backbone,

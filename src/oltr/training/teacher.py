@@ -100,7 +100,8 @@ def _order(folder: RunFolder, theirs: Sequence[str], ours: Sequence[str]) -> lis
         why = " ".join(f"{words} {names}." for words, names in parts if names)
         hint = f"{_OTHER}, trained on these classes"
         raise UserError(f"The teacher {folder.path} has other classes than the source.", why, hint)
-    return None if list(theirs) == list(ours) else [theirs.index(name) for name in ours]
+    numbers = {name: number for number, name in enumerate(theirs)}
+    return None if list(theirs) == list(ours) else [numbers[name] for name in ours]
 
 
 def _some(names: set[str]) -> str:

@@ -45,12 +45,10 @@ class Views:
         mixed, share = mix(first, others, mixing, self.stage.mix, self.stage.mix_chance)
         drawn = torch.where(mixing[:, -1] < share, own, partners)
         repeated = [own] * more
-        shares = torch.cat([share, *[torch.ones_like(share)] * more])
         targets = MixedLabels(
             torch.cat([own, *repeated]),
             torch.cat([partners, *repeated]),
-            shares,
+            torch.cat([share, *[torch.ones_like(share)] * more]),
             torch.cat([drawn, *repeated]),
-            1 - shares if self.stage.mix_partner == "balanced" else None,
         )
         return torch.cat([mixed, *clean]), targets
