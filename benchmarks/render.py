@@ -1,7 +1,6 @@
-"""Tables of README.md and docs/results.md, made from benchmarks/results/*.json and from nothing else.
+"""Tables of README.md and docs/results.md, generated from benchmarks/results/*.json alone.
 
-docs/methods.md and the table of docs/figures.md are made from what methods, scores and figures say of
-themselves.
+docs/methods.md and the table of docs/figures.md come from the metadata of methods, scores and figures.
 
 python benchmarks/render.py
 """
@@ -23,8 +22,8 @@ from oltr.runs.report import Report
 from oltr.runs.tables import comparison
 
 TUNED = (
-    "Learning rates were picked from a sweep that showed test and open figures: "
-    "a demonstration, no benchmark."
+    "The learning rates come from a sweep in which test and open results were visible: "
+    "this is a demonstration, not a benchmark."
 )
 HOME = Path(__file__).parent
 RESULTS, ROOT = HOME / "results", HOME.parent
@@ -74,7 +73,7 @@ def photos_table(photos: dict[str, Any], tuned: dict[str, Any], methods: Sequenc
     for method in (*methods, "balanced logistic regression", "nearest mean"):
         name = named.get(method, method if method.startswith(("nearest", "balanced l")) else f"`{method}`")
         kinds.append((name, [row for row in photos["rows"] if row["method"] == method]))
-    lines = ["| | overall | few | AUROC | unknown photos noticed |", "|---|---:|---:|---:|---:|"]
+    lines = ["| | overall | few | AUROC | unknown photos detected |", "|---|---:|---:|---:|---:|"]
     for name, rows in kinds:
         cells = []
         for figure in ("overall", "few", "auroc", "unknown_recall"):
@@ -85,9 +84,9 @@ def photos_table(photos: dict[str, Any], tuned: dict[str, Any], methods: Sequenc
     note = (
         "Percent on Flowers-102 made long-tailed (82 classes with 55 down to 3 training photos, 1,445 in "
         "all; 20 classes unknown; photos of 128 px), mean ± deviation over three splits; `few`: classes with "
-        "fewer than 20; noticed while rejecting 5 % of known validation photos. "
+        "fewer than 20; unknown photos detected at a threshold that rejects 5 % of known validation photos. "
         f"CPU: {photos['hardware']}, {seconds:.0f} s for 4,062 photos; GPU: {tuned['hardware']}. "
-        "The last two rows are scikit-learn's on the pooled features of the same weights. "
+        "The last two rows are scikit-learn classifiers on the pooled features of the same weights. "
         "`benchmarks/photos.py`."
     )
     return "\n".join([*lines, "", note])
@@ -110,7 +109,7 @@ def parents_table(rows: Sequence[dict[str, Any]]) -> str:
 def added_table() -> str:
     """Classes added from 1, 5 and 20 images, means over runs."""
     heads = "data, method | images | new classes | others before | after | refit: new | others"
-    heads += " | AUROC before | after | unknown noticed before | after"
+    heads += " | AUROC before | after | unknown detected before | after"
     lines = [f"| {heads} |", f"|---|{'---:|' * 10}"]
     for name, data in (("flowers", "Flowers-102, frozen"), ("cifar", "CIFAR-100-LT, from scratch")):
         rows = load(f"add-class-{name}.json")["rows"]
@@ -173,13 +172,13 @@ def methods_page() -> str:
     parts = [
         "# Methods and scores",
         GENERATED,
-        "`oltr methods` says the same on screen, `oltr suite` compares them "
+        "`oltr methods` prints the same, `oltr suite` compares them "
         "([suites.md](suites.md)), and [CONTRIBUTING.md](../CONTRIBUTING.md#adding-a-method) shows how to "
         "add one.",
         "## Methods\n`oltr train SOURCE --method NAME`",
         table({name: METHODS[name].info for name in METHODS}),
-        "## Scores\n`oltr evaluate RUN --score NAME`: what calls an image unknown "
-        "([concepts.md](concepts.md) has the thresholds).",
+        "## Scores\n`oltr evaluate RUN --score NAME`: the score that decides whether an image is unknown "
+        "(thresholds: [concepts.md](concepts.md)).",
         table({name: SCORES[name].info for name in SCORES}),
     ]
     return "\n\n".join(parts) + "\n"

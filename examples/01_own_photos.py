@@ -1,11 +1,11 @@
-"""Your own photos: train, measure, predict, keep.
+"""Your own photos: train, evaluate, predict, save.
 
     python examples/01_own_photos.py PHOTOS [RUN]
 
-PHOTOS is a folder with one folder of images per class (at least two classes); images of things that are none
-of them may lie in PHOTOS/unknown. RUN is where the trained model goes, runs/photos unless given.
-Without arguments a few hundred drawn characters stand in for the photos, in a temporary folder: about half a
-minute on one CPU core.
+PHOTOS has one folder of images per class (at least two classes); images that belong to no class can be in
+PHOTOS/unknown. RUN is the folder for the trained model, runs/photos by default.
+Without arguments a few hundred rendered characters are used instead of photos, in a temporary folder: about
+half a minute on one CPU core.
 """
 
 import sys
@@ -19,7 +19,7 @@ def main(photos: Path, run: Path, **options) -> None:
     recognizer = Recognizer(unknown_rate=0.05, **options).fit(photos)
     print(recognizer.evaluate().table().text())
 
-    # Every image below the folder; `unknown` is True where the recogniser would rather not name it.
+    # All images in the folder and its subfolders; `unknown` is True for rejected images.
     predictions = recognizer.predict(photos)
     strangest = predictions.sort_values("unknown_score", ascending=False).head(10)
     strangest = strangest.assign(path=[Path(path).relative_to(photos) for path in strangest["path"]])
@@ -56,6 +56,6 @@ if __name__ == "__main__":
         main(Path(sys.argv[1]), Path(sys.argv[2] if len(sys.argv) > 2 else "runs/photos"))
     else:
         with tempfile.TemporaryDirectory() as temporary:
-            # Characters are small and must not be mirrored: the recipe `glyphs` knows that.
+            # Characters are small and must not be flipped; the recipe `glyphs` has suitable settings.
             home = Path(temporary)
             main(draw_photos(home / "photos"), home / "run", recipe="glyphs", epochs=(20, 10))

@@ -1,6 +1,6 @@
 """The whole method in plain PyTorch: two stages, a memory, and accuracy by shot group.
 
-It draws the glyphs (100 known characters, long-tailed, and 40 unknown ones), trains a half-width ResNet-10
+It renders the glyphs (100 known characters, long-tailed, and 40 unknown ones), trains a half-width ResNet-10
 on shuffled images (stage 1), then adds attention, memory, meta-embedding and a cosine classifier and trains
 on class-aware batches (stage 2). No Lightning, no run folder, no resuming: read it from top to bottom.
 
@@ -36,7 +36,7 @@ EPOCHS, BATCH, SEED, THRESHOLD = ((1, 1) if quick else (24, 7)), 32, 0, 0.1
 torch.manual_seed(SEED)
 device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
-# Data: uint8 pictures and class numbers per split; OPEN (−1) is a class that is not in the training set.
+# Data: uint8 images and class indices per split; OPEN (−1) is a class that is not in the training set.
 small = {"known": 12, "open_classes": 4, "largest": 120, "val_per_class": 2, "test_per_class": 5}
 glyphs = make_glyphs(seed=SEED, **(small if quick else {}))
 names = list(dict.fromkeys(glyphs.table["label"][glyphs.table["split"] == "train"]))
@@ -50,7 +50,7 @@ counts = labels["train"].bincount().cpu().numpy()
 grey = {"mean": (0.5, 0.5, 0.5), "std": (0.25, 0.25, 0.25)}
 augment = Augment(DataConfig(32, 32, crop="padded", flip=False, jitter=0.0, **grey), device)
 
-# Stage 1 is backbone → direct feature → linear classifier; stage 2 adds the paper's boxes.
+# Stage 1 is backbone → direct feature → linear classifier; stage 2 adds the components of the paper.
 backbone = Backbone("resnet10_half", image_size=32).to(device)
 channels, classes = backbone.channels, len(names)
 attention = Attention(channels, backbone.map_size).to(device)
@@ -121,7 +121,7 @@ def show(stage):
 began = time.monotonic()
 train(1, shuffle, [{"params": [*backbone.parameters(), *linear.parameters()], "lr": 0.1}])
 show(1)
-# The memory starts as the class means, and T_hal, which weighs its centroids, as the stage-1 classifier.
+# The memory is initialised with the class means, T_hal (the centroid weights) with the stage-1 classifier.
 features = apply("train", 1)[1]
 sums = torch.zeros(classes, channels, device=device).index_add_(0, labels["train"], features)
 meta.memory.start_from(sums / torch.from_numpy(counts).to(device)[:, None])

@@ -1,7 +1,7 @@
-"""Your own training loop with the pieces of oltr: loss, classifier, sampler, score and metrics.
+"""Your own training loop with components of oltr: loss, classifier, sampler, score and metrics.
 
-Everything else is plain PyTorch and yours: the data (scikit-learn's digits; eight of them known and
-long-tailed, two never seen in training), the network, the optimiser, the loop. A few seconds on a CPU.
+Everything else is plain PyTorch: the data (scikit-learn's digits; eight known and long-tailed, two not in
+the training set), the network, the optimiser, the loop. It takes a few seconds on a CPU.
 
 Run: python examples/03_own_loop.py
 """
@@ -22,7 +22,7 @@ KNOWN, COUNTS, EPOCHS = 8, [120, 80, 50, 30, 20, 12, 8, 5], 30
 torch.manual_seed(0)
 device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
-# Data: a long-tailed training set, 10 validation images of each class, the rest to test; 8 and 9 are unknown.
+# Data: a long-tailed training set, 10 validation images per class, the rest for test; 8 and 9 are unknown.
 digits = load_digits()
 images = torch.tensor(digits.images, dtype=torch.float32).unsqueeze(1) / 16
 rows = {split: [] for split in ("train", "val", "test")}
@@ -33,7 +33,7 @@ for digit, count in enumerate(COUNTS):
 rows["open"] = np.flatnonzero(digits.target >= KNOWN).tolist()
 labels = torch.tensor(np.where(digits.target < KNOWN, digits.target, OPEN))
 
-# Your network, with our classifier on top.
+# Your own network with the cosine classifier of oltr.
 body = nn.Sequential(
     nn.Conv2d(1, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
     nn.Conv2d(32, 64, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(64 * 16, 64),
@@ -42,7 +42,7 @@ classifier = CosineClassifier(64, KNOWN, scale=16.0, form="released").to(device)
 criterion = BalancedSoftmaxLoss(COUNTS).to(device)
 optimizer = torch.optim.SGD([*body.parameters(), *classifier.parameters()], lr=0.05, momentum=0.9)
 
-# Shuffled batches suit the balanced softmax; a few epochs of class-aware ones at the end, for show.
+# Shuffled batches with the balanced softmax; the last epochs use class-aware batches, as an illustration.
 train = TensorDataset(images[rows["train"]], labels[rows["train"]])
 balanced = ClassAwareSampler(train.tensors[1], images_per_class=2, seed=0)
 for epoch in range(EPOCHS):
@@ -68,7 +68,7 @@ predictions, truth = apply("test")[1].argmax(dim=1), labels[rows["test"]]
 accuracy = per_class_accuracy(predictions, truth, KNOWN)
 print({name: round(100 * value, 1) for name, value in group_means(accuracy, shot_groups(COUNTS)).items()})
 
-score = MaxLogit().fit(*apply("train"), train.tensors[1])  # some scores learn from training images
+score = MaxLogit().fit(*apply("train"), train.tensors[1])  # some scores are fitted to training images
 threshold = choose_threshold(score, score.value(*apply("val")), unknown_rate=0.05)
 unknown = {split: score(*apply(split)) for split in ("test", "open")}  # higher is more unknown
 rejected = score.is_unknown(score.value(*apply("test")), threshold)

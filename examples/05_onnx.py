@@ -1,4 +1,4 @@
-"""Answers of an exported model for image files, with onnxruntime, Pillow and NumPy alone.
+"""Predictions of an exported model for image files, with only onnxruntime, Pillow and NumPy.
 
 oltr export runs/photos --onnx birds.onnx, then on any machine: python 05_onnx.py birds.onnx a.jpg b.jpg ...
 """
@@ -13,7 +13,7 @@ session = onnxruntime.InferenceSession(sys.argv[1])
 names = [output.name for output in session.get_outputs()]
 for path in sys.argv[2:]:
     with Image.open(path) as image:
-        # All that the model leaves to do: turn the photo as the camera was held, and have RGB.
+        # The only preprocessing outside the model: EXIF rotation and RGB.
         pixels = np.asarray(ImageOps.exif_transpose(image).convert("RGB"))
     answer = dict(zip(names, session.run(None, {"pixels": pixels[np.newaxis]}), strict=True))
     label, sure = answer["label"][0], answer.get("calibrated_probability", answer["probability"])[0]

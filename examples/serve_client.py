@@ -1,4 +1,4 @@
-"""Answers of `oltr serve` for the images of a folder, with the standard library alone.
+"""Predictions of `oltr serve` for the images of a folder, with only the standard library.
 
 oltr serve runs/photos, then: python serve_client.py http://127.0.0.1:8000 new/ (a token: in OLTR_TOKEN)
 """
@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.request import Request, urlopen
 from uuid import uuid4
 
-AT_A_TIME = 16  # the service takes 64 in a request
+AT_A_TIME = 16  # the service accepts up to 64 per request
 server, folder = sys.argv[1].rstrip("/"), Path(sys.argv[2])
 paths = sorted(path for path in folder.rglob("*") if path.is_file())
 for some in (paths[start : start + AT_A_TIME] for start in range(0, len(paths), AT_A_TIME)):

@@ -1,4 +1,4 @@
-"""A method, an open-set score and a backbone of one's own, for everybody who installs this package.
+"""A plug-in package for oltr with a method, an open-set score and a backbone.
 
     pip install ./examples/04_own_method
     oltr methods
@@ -6,7 +6,7 @@
     oltr evaluate runs/photos-smoothed-adjustment --score logit-margin --unknown-rate 0.05
 
 or in Python: `Recognizer(method="smoothed-adjustment", backbone="own_tiny").fit("photos/")`. The entry points
-in pyproject.toml tell oltr the names. To try things out, nothing needs to be installed: in this folder
+in pyproject.toml define the names. For experiments, nothing needs to be installed: in this folder
 `oltr train photos/ --method own_method:SmoothedAdjustment --backbone own_method:own_tiny` does the same.
 """
 
@@ -28,10 +28,10 @@ from oltr.openset import Score, ScoreInfo
 
 @dataclass(frozen=True)
 class SmoothedAdjustmentSettings:
-    """Numbers of the method, `--set settings.NAME=VALUE`; each run records all of them."""
+    """Hyperparameters of the method, `--set settings.NAME=VALUE`; each run records all of them."""
 
-    tau: float = 1.0  # how strongly the class frequencies count; 0: not at all
-    smoothing: float = 0.1  # share of the target that is spread over all classes
+    tau: float = 1.0  # weight of the log class frequencies; 0: none
+    smoothing: float = 0.1  # label smoothing: share of the target spread over all classes
 
     def __post_init__(self) -> None:
         within("settings.tau", self.tau, 0)
@@ -52,7 +52,7 @@ class SmoothedAdjustment(Method):
 
     @property
     def first_stage(self) -> str:  # type: ignore[override]
-        """Runs whose first stages have the same name here can share the weights of one."""
+        """Runs with the same name here can share the weights of stage 1."""
         return f"smoothed adjustment, {self.settings}"
 
     def on_stage_start(self, stage: int, network: Network, class_means: Callable[[], Tensor]) -> None:
@@ -65,7 +65,7 @@ class SmoothedAdjustment(Method):
 
 
 class LogitMargin(Score):
-    """z_(1) − z_(2), the distance between the two largest logits."""
+    """z_(1) − z_(2), the difference between the two largest logits."""
 
     name = "logit-margin"
     info = ScoreInfo(
@@ -82,7 +82,7 @@ class LogitMargin(Score):
 
 
 class TinyNet(nn.Module):
-    """Three convolutions with stride 2: B×3×S×S → B×64×S/8×S/8, in the form that timm's networks have."""
+    """Three convolutions with stride 2: B×3×S×S → B×64×S/8×S/8, with the interface of timm's networks."""
 
     def __init__(self, num_classes: int = 0, global_pool: str = "", **kwargs: Any):
         super().__init__()
