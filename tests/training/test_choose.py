@@ -95,6 +95,13 @@ def test_another_backbone_brings_its_own_size(tmp_path):
     assert configure("photos-finetuned", "plain", **options).data.image_size == 288
 
 
+def test_a_network_of_a_fixed_size_is_evaluated_at_it():
+    assert configure("photos", "oltr2", backbone="vit_tiny_patch16_224").data.seen_size == 128
+    assert configure("photos", "oltr2", backbone="resnet18").data.seen_size == 160
+    own = configure("photos", "oltr2", backbone="vit_tiny_patch16_224", changes=["data.eval_size=144"])
+    assert own.data.eval_size == 144
+
+
 def test_a_frozen_backbone_is_frozen_in_every_stage():
     config = configure("photos-frozen", "oltr")
     assert all(

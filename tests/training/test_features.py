@@ -7,6 +7,7 @@ from PIL import Image
 
 from oltr import Recognizer, TrainedRun
 from oltr.data.sources import read_source
+from oltr.nn import MemoryHead
 from oltr.runs.train_run import train_run
 from oltr.training import features as module
 from oltr.training.configure import configure
@@ -127,9 +128,10 @@ def configure_backbone(config):
     return Backbone(config.backbone, config.data.image_size, config.weights).net.state_dict()
 
 
-def test_fine_tuning_then_a_head_on_the_tuned_features(source, tmp_path):
+@pytest.mark.parametrize("method", ["logit-adjusted", "oltr2"])
+def test_fine_tuning_then_a_head_on_the_tuned_features(source, tmp_path, method):
     config = configure(
-        "photos-finetuned", "logit-adjusted", image_size=64, epochs=(1, 1), changes=["stage1.batch_size=6"]
+        "photos-finetuned", method, image_size=64, epochs=(1, 1), changes=["stage1.batch_size=6"]
     )
     trained = run(source, tmp_path / "a", config)
     before, after = configure_backbone(config), trained.network.backbone.net.cpu().state_dict()
@@ -137,6 +139,20 @@ def test_fine_tuning_then_a_head_on_the_tuned_features(source, tmp_path):
     assert torch.equal(after["bn1.running_mean"], before["bn1.running_mean"])  # statistics are kept
     rows = (tmp_path / "a" / "metrics.csv").read_text().splitlines()
     assert [row.split(",")[0] for row in rows[1:]] == ["1", "2"]
+
+
+@pytest.mark.parametrize("experts", [1, 2])
+def test_from_scratch_then_a_head_beside_the_memory(source, tmp_path, experts):
+    changes = ["stage1.batch_size=6", f"settings.experts={experts}"]
+    config = configure("photos", "oltr2", image_size=64, epochs=(1, 1), changes=changes)
+    trained = run(source, tmp_path / "a", config)
+    assert isinstance(trained.network.head, MemoryHead) and trained.rule.score == "scale-70"
+    assert trained.network.backbone.mirrors  # features are means over an image and its mirror image
+    kept = [trained.class_names[k] for k in trained.outputs["test"].logits.argmax(dim=1)]
+    recognizer = Recognizer.load(tmp_path / "a")
+    assert recognizer.predict(trained.own_data.paths("test"))["label"].tolist() == kept
+    recognizer.add_class("new", photos(tmp_path / "more", classes=1, each=3, seed=9))
+    assert "new" in recognizer.classes_
 
 
 def test_only_the_last_layer_is_tuned(source, tmp_path):

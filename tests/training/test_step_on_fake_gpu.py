@@ -187,8 +187,8 @@ def test_every_kind_of_view(monkeypatch, device, stage):
     "settings",
     [
         {"contrast": 0.0},
-        {"classifier": "cosine", "mixed_prior": "labels"},
-        {"experts": 3, "mixed_prior": "labels"},
+        {"classifier": "cosine"},
+        {"experts": 3},
         {"experts": 2, "classifier": "cosine", "agreement": 0.0},
     ],
     ids=str,

@@ -16,12 +16,16 @@ def with_card(config: RunConfig) -> RunConfig:
     """Mean, deviation, interpolation and size of the backbone's own card, where the recipe leaves them open.
 
     A recipe that names its weights has the size that suits them; a backbone given in their place has its own.
+    A network of a fixed size is evaluated at the size it is trained at, with weights or without.
     """
     from oltr.nn.backbone import backbone_card
 
     recipe = load_recipe(config.recipe).run
     told = recipe.get("data", {})
-    if config.weights is None or "mean" in told or (card := backbone_card(config.backbone)) is None:
+    card = backbone_card(config.backbone)
+    if card is not None and card.fixed_size:
+        config = dataclasses.replace(config, data=dataclasses.replace(config.data, eval_size=None))
+    if config.weights is None or "mean" in told or card is None:
         return config
     changes: dict[str, Any] = {"mean": card.mean, "std": card.std}
     if "train_backbone" in recipe or told.get("resize") == "crop":  # the recipes for photos
