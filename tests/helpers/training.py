@@ -62,8 +62,8 @@ def train_words(
 
 def shared_words(pack: Path, out: Path, *flags: str, method: str = "oltr") -> list[str]:
     """A training that gives the same, up to rounding, however many processes share its batches."""
-    # A network without batch statistics: those would differ between half and whole batches. In float32: bfloat16
-    # rounds the gradients of half and whole batches differently.
+    # A network without batch statistics: those would differ between half and whole batches, as does what
+    # bfloat16 rounds off their gradients.
     flags = ("--set", "precision=float32", *flags)
     return train_words(pack, out, *flags, method=method, backbone="test_convnext", batch=10)
 

@@ -115,7 +115,7 @@ class Oltr2(Method):
         return Network(backbone, direct_feature, head, auxiliary=self._auxiliary(direct_feature.dims))
 
     def build_stage2(self, first: Network) -> Network:
-        """With the backbone frozen, the features of several of its levels and a head that is fitted to them."""
+        """Where the backbone is frozen, features of several of its levels and a head to fit to them."""
         if not self.backbone_frozen or isinstance(first.backbone, MultilevelBackbone):
             return first
         return self._beside_memory(MultilevelBackbone(first.backbone))
