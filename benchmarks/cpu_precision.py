@@ -2,7 +2,8 @@
 
     python benchmarks/cpu_precision.py --out benchmarks/results/cpu-precision.json
 
-Images of random numbers, in the library's memory format; the best of turns that alternate.
+Backbones alone, without augmentation, loss and update, on random numbers in the library's memory format; the
+best of turns that alternate, after a first one that is not counted.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def main() -> None:
         print(
             f"{name:<30} {single:8.2f} {low:8.2f} ms an image, {single / low:.2f} times as fast", flush=True
         )
-        record(arguments.out, rows, threads=torch.get_num_threads())
+        record(arguments.out, rows, threads=torch.get_num_threads(), bfloat16=cpu_has_bfloat16())
 
 
 if __name__ == "__main__":

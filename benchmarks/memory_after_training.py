@@ -1,11 +1,11 @@
-"""What a head fitted beside a memory of class means adds to a network that was trained by steps.
+"""What a head fitted beside a memory of class means adds to a network trained by steps.
 
-    python benchmarks/memory_after_training.py RUN [RUN ...] --out results/memory-after-training.json
+    python benchmarks/memory_after_training.py RUN ... --out benchmarks/results/memory-after-training.json
 
 Each RUN is a finished run of `oltr2` that was trained from images. Its first stage is measured with the
 classifier it was trained with, with a linear head fitted to the features of several levels of its backbone,
-and with the same beside the memory. Percent on test against open images, mean over classes, nothing
-rejected; nothing is chosen here.
+and with the same beside the memory. Percent: accuracy on test images, mean over classes, nothing rejected;
+AUROC of test against open images. Nothing is chosen here. Rows are named after the run's folder.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import torch
 from record import record
 from torch import Tensor
@@ -25,7 +24,8 @@ from oltr.data.image_access import Images, open_images
 from oltr.methods import Method
 from oltr.methods.logit_adjusted import log_prior
 from oltr.metrics import auroc
-from oltr.metrics.accuracy import mean, per_class_accuracy
+from oltr.metrics.accuracy import group_means, per_class_accuracy
+from oltr.metrics.shots import shot_groups
 from oltr.nn import MultilevelBackbone, fit_linear
 from oltr.nn.network import Network
 from oltr.openset import SCORES
@@ -35,7 +35,6 @@ from oltr.training.inference import embed_images, forward_batches
 
 CPU = torch.device("cpu")
 PARTS = ("train", "val", "test", "open")
-SHOTS = {"many": (101, np.inf), "medium": (20, 100), "few": (1, 19)}
 UNKNOWN = ("softmax", "max-logit", "scale-70", "scale-70+whitened-cosine")
 Outputs = dict[str, tuple[Tensor, Tensor]]  # features N×D and logits N×K of every part
 
@@ -84,10 +83,8 @@ def measured(outputs: Outputs, images: dict[str, Images], counts: Tensor) -> dic
     """Accuracy over all, many-, medium- and few-shot classes, and AUROC by four scores."""
     predicted = outputs["test"][1].argmax(dim=1)
     accuracy = per_class_accuracy(predicted, torch.from_numpy(images["test"].labels), len(counts))
-    row = {"overall": 100 * float(mean(accuracy) or 0)}
-    for name, (least, most) in SHOTS.items():
-        if own := [value for value, count in zip(accuracy, counts, strict=True) if least <= count <= most]:
-            row[name] = 100 * float(np.mean(own))
+    means = group_means(accuracy, shot_groups(counts.numpy()))
+    row = {name: 100 * value for name, value in means.items() if value is not None}
     for name in UNKNOWN:
         score = SCORES[name]()
         if score.needs_fit:

@@ -164,3 +164,10 @@ def test_after_training_the_head_is_fitted_to_the_frozen_backbone(experts):
     assert network.backbone.net is trained.backbone.net
     assert isinstance(network.head, MemoryHead) and features.shape == (15, network.backbone.channels)
     assert method.fit(network, features.detach(), drawn([9, 4, 2], 1)[1]) is not None
+
+
+def test_runs_that_differ_in_the_fit_alone_share_stage_1():
+    def kind(**changes):
+        return METHODS["oltr2"](changes, torch.tensor([3, 2]), image_size=32).first_stage
+
+    assert kind() == kind(memory=10.0, tau=1.0, decay=0.1, iterations=5) != kind(contrast=1.0)

@@ -102,6 +102,14 @@ def test_a_network_of_a_fixed_size_is_evaluated_at_it():
     assert own.data.eval_size == 144
 
 
+def test_a_frozen_backbone_has_one_view_unless_another_is_asked_for():
+    options = {"weights": "efficientnet-lite0", "train_backbone": "none"}
+    stage = configure("photos", "plain", **options).stage1
+    assert (stage.views, stage.mix) == (1, "none")
+    with pytest.raises(UserError, match="the backbone is frozen"):
+        configure("photos", "plain", **options, changes=["stage1.views=2"])
+
+
 def test_a_frozen_backbone_is_frozen_in_every_stage():
     config = configure("photos-frozen", "oltr")
     assert all(

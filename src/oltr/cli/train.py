@@ -160,6 +160,8 @@ def train(
     check_trainable(manifest)
     if epochs and config.train_backbone == "none" and METHODS[config.method].fit is not Method.fit:
         console.warn(f"--epochs is not used: {config.method} fits its head to frozen features at once")
+    elif len(epochs) == 2 and config.ends_frozen and METHODS[config.method].fit is not Method.fit:
+        console.warn(f"--epochs: the second number is not used: {config.method} fits its head at once")
     if choice.reason:
         console.say(f"picked: {config.method} on {config.backbone}, {choice.reason}")
     if dry_run and folds is None:

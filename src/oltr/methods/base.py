@@ -132,7 +132,7 @@ class Method(nn.Module):
         """Further terms of the loss that compare views of the same images (labels B); with two views or more.
 
         With mixing these are the clean views; of two views, one of them mixed, both, the mixed one first.
-        `labels` are the images' own. On a GPU features may be in bfloat16, here as in `loss`: an auxiliary
+        `labels` are the images' own. Features may be in bfloat16, here as in `loss`: an auxiliary
         part takes them as float().
         """
         return {}

@@ -32,6 +32,7 @@ from oltr.nn.multilevel import MultilevelBackbone
 from oltr.nn.network import Network, Output
 from oltr.nn.projector import projector
 
+FITTED = ("memory", "tau", "decay", "iterations")  # settings of the fitted head alone
 PROJECTED = 128  # dimensions in which views are compared
 
 
@@ -96,7 +97,8 @@ class Oltr2(Method):
 
     @property
     def first_stage(self) -> str:  # type: ignore[override]
-        return f"oltr2, {self.settings}"
+        used = {name: value for name, value in vars(self.settings).items() if name not in FITTED}
+        return f"oltr2, {used}"
 
     def build_stage1(self, backbone: Backbone) -> Network:
         s, dims = self.settings, backbone.channels

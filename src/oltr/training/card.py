@@ -22,8 +22,11 @@ def with_card(config: RunConfig) -> RunConfig:
 
     recipe = load_recipe(config.recipe).run
     told = recipe.get("data", {})
+    own_size = config.data.eval_size is not None
+    if (config.weights is None or "mean" in told) and not own_size:
+        return config
     card = backbone_card(config.backbone)
-    if card is not None and card.fixed_size:
+    if card is not None and card.fixed_size and own_size:
         config = dataclasses.replace(config, data=dataclasses.replace(config.data, eval_size=None))
     if config.weights is None or "mean" in told or card is None:
         return config

@@ -58,7 +58,7 @@ def assemble(
 ) -> RunConfig:
     """The recipe and method with `values` and `changes` on top; nothing is looked for on this machine."""
     changed = parse_changes(changes)
-    config = with_card(recipe_config(recipe, method, merge(values, changed)))
+    config = _one_view(with_card(recipe_config(recipe, method, merge(values, changed))))
     if image_size is not None:
         config = _at_size(config, image_size)
     if epochs:
@@ -106,6 +106,17 @@ def _at_size(config: RunConfig, image_size: int) -> RunConfig:
     if data.eval_size is not None:
         changes["eval_size"] = round(ratio * data.eval_size)
     return dataclasses.replace(config, data=dataclasses.replace(data, **changes))
+
+
+def _one_view(config: RunConfig) -> RunConfig:
+    """Without the recipe's further views where no backbone learns from them."""
+    if config.train_backbone != "none":
+        return config
+    stages: dict[str, Any] = {
+        f"stage{number}": dataclasses.replace(config.stage(number), views=1, mix="none", mosaics=0.0)
+        for number in range(1, config.num_stages + 1)
+    }
+    return dataclasses.replace(config, **stages)
 
 
 def _freeze_backbone(config: RunConfig) -> RunConfig:

@@ -10,14 +10,14 @@ import torch
 
 
 def autocast(device: torch.device, precision: str, *, training: bool = False) -> torch.autocast:
-    """bfloat16 on a GPU that has it unless float32 was asked for, and for training on such a CPU, too;
-    elsewhere only where it was itself.
+    """bfloat16 if asked for, or ("auto") on a GPU that has it, and for training on a CPU that has it.
 
     Weights are cast anew each time: a step that is replayed as a CUDA graph must not reuse older ones.
     """
     low = precision == "bfloat16"
     if precision == "auto":
-        # A CPU infers in float32: a model must not answer differently on the next machine.
+        # On a CPU a trained network infers in float32, so that its answers are the same on the next machine;
+        # frozen features are the exception (`MultilevelBackbone.bfloat16_on_cpu`).
         low = _gpu_has_bfloat16() if device.type == "cuda" else training and cpu_has_bfloat16()
     return torch.autocast(device.type, torch.bfloat16, enabled=low, cache_enabled=False)
 
