@@ -155,7 +155,7 @@ class RunConfig:
     adjust: Literal["none", "validation", "fixed"] = "none"
     adjust_tau: float = 1.0  # τ of "fixed"
     shots: Literal["standard", "released"] = "standard"
-    precision: Literal["auto", "float32", "bfloat16"] = "auto"  # auto: bfloat16 where the machine has it
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"  # auto: bfloat16 where a GPU has it
     # The training step. auto: for larger images on a GPU; never: as written, not even as a CUDA graph.
     compile: Literal["auto", "always", "never"] = "auto"
     seed: int = 0

@@ -62,9 +62,7 @@ def train_words(
 
 def shared_words(pack: Path, out: Path, *flags: str, method: str = "oltr") -> list[str]:
     """A training that gives the same, up to rounding, however many processes share its batches."""
-    # A network without batch statistics: those would differ between half and whole batches, as does what
-    # bfloat16 rounds off their gradients.
-    flags = ("--set", "precision=float32", *flags)
+    # A network without batch statistics: those would differ between half and whole batches.
     return train_words(pack, out, *flags, method=method, backbone="test_convnext", batch=10)
 
 

@@ -9,20 +9,15 @@ from typing import Any
 import torch
 
 
-def autocast(device: torch.device, precision: str, *, training: bool = False) -> torch.autocast:
-    """bfloat16 if asked for, or ("auto") on a GPU that has it, and for training on a CPU that has it.
+def autocast(device: torch.device, precision: str) -> torch.autocast:
+    """bfloat16 on a GPU that has it unless float32 was asked for; elsewhere only where it was itself.
 
     Weights are cast anew each time: a step that is replayed as a CUDA graph must not reuse older ones.
     """
-    low = precision == "bfloat16"
-    if precision == "auto":
-        # On a CPU a trained network infers in float32, so that its answers are the same on the next machine;
-        # frozen features are the exception (`MultilevelBackbone.bfloat16_on_cpu`).
-        low = _gpu_has_bfloat16() if device.type == "cuda" else training and cpu_has_bfloat16()
+    low = precision == "bfloat16" or (precision == "auto" and device.type == "cuda" and _gpu_has_bfloat16())
     return torch.autocast(device.type, torch.bfloat16, enabled=low, cache_enabled=False)
 
 
-@torch.compiler.assume_constant_result
 def cpu_has_bfloat16() -> bool:
     """Whether the CPU multiplies in bfloat16 itself; older versions of torch do not know."""
     known: Mapping[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()

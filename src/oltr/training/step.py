@@ -58,7 +58,7 @@ class BatchLoss(nn.Module):
     ) -> tuple[Tensor, Output, Tensor]:
         views, targets = self.views(pixels, draws, labels, mixing)
         views = views.contiguous(memory_format=torch.channels_last)
-        with autocast(views.device, self.precision, training=True):
+        with autocast(views.device, self.precision):
             output = self.network(views)
         about = self.stage, self.network
         losses: list[Tensor] = []
@@ -72,7 +72,7 @@ class BatchLoss(nn.Module):
             terms, hard = self.method.loss(*about, output, targets), targets
         own = list(terms.values())
         if self.teacher is not None:
-            with autocast(views.device, self.precision, training=True):
+            with autocast(views.device, self.precision):
                 taught = self.teacher(views[: number * size])
             own = self.teacher.share(own, output.logits, taught)
         losses += own
