@@ -22,13 +22,14 @@ def with_card(config: RunConfig) -> RunConfig:
 
     recipe = load_recipe(config.recipe).run
     told = recipe.get("data", {})
-    own_size = config.data.eval_size is not None
-    if (config.weights is None or "mean" in told) and not own_size:
+    follows_card = config.weights is not None and "mean" not in told
+    if not follows_card and config.data.eval_size is None:
         return config
-    card = backbone_card(config.backbone)
-    if card is not None and card.fixed_size and own_size:
+    if (card := backbone_card(config.backbone)) is None:
+        return config
+    if card.fixed_size:
         config = dataclasses.replace(config, data=dataclasses.replace(config.data, eval_size=None))
-    if config.weights is None or "mean" in told or card is None:
+    if not follows_card:
         return config
     changes: dict[str, Any] = {"mean": card.mean, "std": card.std}
     if "train_backbone" in recipe or told.get("resize") == "crop":  # the recipes for photos
