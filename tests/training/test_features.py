@@ -1,5 +1,7 @@
 """Runs on frozen features: kept by content and weights, the same answers on images, every way to train."""
 
+import csv
+
 import numpy as np
 import pytest
 import torch
@@ -10,6 +12,7 @@ from oltr.data.sources import read_source
 from oltr.nn import MemoryHead
 from oltr.runs.train_run import train_run
 from oltr.training import features as module
+from oltr.training import train
 from oltr.training.configure import configure
 from oltr.training.feature_cache import FeatureCache
 from oltr.training.options import TrainOptions
@@ -195,6 +198,23 @@ def test_a_second_stage_on_fitted_features_is_the_same_network(source, tmp_path)
     config = frozen(changes=["precision=float32", "stage2.epochs=2"])
     trained = run(source, tmp_path / "a", config)
     assert torch.isfinite(trained.outputs["test"].logits).all()
+
+
+@pytest.mark.parametrize(("recipe", "epochs"), [("photos-frozen", (1,)), ("photos", (1, 1))])
+def test_a_run_that_was_stopped_after_the_fit_keeps_its_rows(source, tmp_path, monkeypatch, recipe, epochs):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    config = configure(recipe, "oltr2", image_size=64, epochs=epochs)
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(train, "adjust", stop)
+        run(source, tmp_path / "run", config)
+    rows = (tmp_path / "run" / "metrics.csv").read_text()
+    options = TrainOptions(accelerator="cpu", resume=True)
+    train_run(config, read_source(source), tmp_path / "run", options, str(source))
+    assert (tmp_path / "run" / "metrics.csv").read_text() == rows
+    seconds = [float(row["seconds"]) for row in csv.DictReader(rows.splitlines())]
+    assert TrainedRun(tmp_path / "run").facts["train_seconds"] == pytest.approx(sum(seconds), abs=1e-3)
 
 
 def test_features_that_cannot_be_kept_do_not_stop_the_run(source, tmp_path, capsys):

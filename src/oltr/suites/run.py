@@ -89,8 +89,8 @@ class Part:
         return RunFolder(self.out / run.name)
 
     def started(self, run: Run) -> bool:
-        """Whether there is an epoch to resume from."""
-        return self.folder(run).last.is_file()
+        """Whether there is something to resume from."""
+        return self.folder(run).can_resume()
 
     def finished(self, run: Run) -> bool:
         """Whether the run was trained and evaluated; for identification, trained."""

@@ -62,6 +62,6 @@ def fit_stage(run: Run, number: int, network: Network) -> bool:
     )
     console.say(f"stage {number}: head fitted to {len(labels):,} features in {seconds:.1f} s{accuracy}")
     if rank() == 0:
-        run.folder.save_weights(run.folder.stage_weights(number), network.state_dict())
         run.folder.write_metrics(run.history)
+        run.folder.save_weights(run.folder.stage_weights(number), network.state_dict())
     return True

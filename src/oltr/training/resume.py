@@ -52,6 +52,9 @@ def find_start(
     history = saved["history"] if saved else []
     if finished == in_checkpoint:
         return Start(finished + 1, None, saved, history)
+    # A stage that is fitted writes no checkpoint.
+    by_steps = saved["stage"] if saved else 0
+    history += [row for row in folder.read_metrics() if by_steps < row["stage"] <= finished]
     return Start(finished + 1, folder.load_weights(folder.stage_weights(finished)), None, history)
 
 

@@ -58,6 +58,10 @@ class RunFolder:
         """The weights that a finished stage ended with."""
         return self.path / "checkpoints" / f"stage{stage}.safetensors"
 
+    def can_resume(self) -> bool:
+        """Whether an epoch or a fitted stage has ended, from which training can go on."""
+        return self.last.is_file() or self.stage_weights(1).is_file()
+
     def check_free(self) -> None:
         """Refuse a folder that holds something already, or that cannot be written.
 
@@ -108,7 +112,7 @@ class RunFolder:
         """Take back what was written since `begin`, of a run that came to nothing; other files stay."""
         if not self.path.is_dir():
             return
-        for name in ("run.yaml", "classes.json", self.splits.name, self.skipped.name):
+        for name in ("run.yaml", "classes.json", self.metrics.name, self.splits.name, self.skipped.name):
             (self.path / name).unlink(missing_ok=True)
         for name in ("checkpoints", "tensorboard"):
             shutil.rmtree(self.path / name, ignore_errors=True)
@@ -234,12 +238,25 @@ class RunFolder:
             table.writeheader()
             table.writerows(history)
 
+    def read_metrics(self) -> list[dict[str, Any]]:
+        """The rows of metrics.csv, numbers again; none where no epoch has ended."""
+        if not self.metrics.is_file():
+            return []
+        with self.metrics.open(newline="", encoding="utf-8") as file:
+            return [{name: _number(cell) for name, cell in row.items()} for row in csv.DictReader(file)]
+
     def write(self, values: dict[str, Any]) -> None:
         """run.yaml, atomically."""
         with atomic_write(self.path / "run.yaml") as part:
             part.write_text(
                 yaml.safe_dump(plain_values(values), sort_keys=False, allow_unicode=True), encoding="utf-8"
             )
+
+
+def _number(cell: str) -> float | None:
+    if not cell:
+        return None
+    return int(cell) if cell.isdecimal() else float(cell)
 
 
 def data_identity(manifest: Manifest) -> dict[str, Any]:

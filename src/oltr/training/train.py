@@ -79,8 +79,8 @@ def train(
             network = _train_stages(run, start)
             _finish(run, network)
         except BaseException:
-            if rank() == 0 and not resuming and not folder.last.is_file():
-                folder.discard()  # there is no epoch to resume from
+            if rank() == 0 and not resuming and not folder.can_resume():
+                folder.discard()
             raise
     return network, run.images
 
