@@ -27,6 +27,15 @@ def test_every_recipe_fits_every_method(recipe, method):
 
 
 @pytest.mark.parametrize("recipe", recipe_names())
+def test_a_fitted_last_stage_does_not_cost_training(recipe):
+    """Its head is fitted once: all other epochs are those of a method that learns by steps alone."""
+    fitted, by_steps = (resolve(recipe, method) for method in ("logit-adjusted", "balanced-softmax"))
+    if by_steps.weights is not None or "backbone" in by_steps.stage(by_steps.num_stages).frozen:
+        pytest.skip("the backbone comes trained, or is frozen for every method")
+    assert fitted.stage1.epochs + 1 == sum(by_steps.stage(n + 1).epochs for n in range(by_steps.num_stages))
+
+
+@pytest.mark.parametrize("recipe", recipe_names())
 def test_every_recipe_says_what_it_is_about_and_names_methods_that_exist(recipe):
     loaded = load_recipe(recipe)
     assert loaded.name == recipe and loaded.about
