@@ -30,3 +30,9 @@ def test_public_names_are_there_and_others_are_not():
     assert oltr.__version__.count(".") == 2
     with pytest.raises(AttributeError, match="no attribute 'Recogniser'"):
         oltr.Recogniser  # noqa: B018
+
+
+def test_the_package_is_a_command():
+    command = [sys.executable, "-m", "oltr", "methosd"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 2 and "did you mean methods?" in done.stderr
