@@ -24,8 +24,9 @@ from torch.nn import functional as F
 
 from oltr.data.features import Features
 from oltr.data.sources import read_source
-from oltr.methods.fit_beside_memory import FOLDS, fit_beside_memory, folds
+from oltr.methods.fit_beside_memory import fit_beside_memory
 from oltr.methods.logit_adjusted import log_prior
+from oltr.methods.other_folds import FOLDS, folds
 from oltr.metrics import auroc
 from oltr.metrics.accuracy import mean, per_class_accuracy
 from oltr.nn import fit_linear

@@ -7,8 +7,9 @@ from sklearn.covariance import LedoitWolf
 
 from oltr.errors import UserError
 from oltr.methods import METHODS
-from oltr.methods.fit_beside_memory import FOLDS, fit_beside_memory, folds, other_folds
+from oltr.methods.fit_beside_memory import fit_beside_memory
 from oltr.methods.logit_adjusted import NEVER
+from oltr.methods.other_folds import FOLDS, OtherFolds, folds
 from oltr.nn import Backbone, MemoryHead, MultilevelBackbone, fit_linear
 from oltr.nn.memory_head import ClassMeans
 
@@ -39,6 +40,10 @@ def memory_loop(features, labels):
     return cosine
 
 
+def other_folds(features, labels, classes):
+    return OtherFolds(features, labels, classes)(slice(None))
+
+
 def test_a_fold_has_a_fifth_of_each_class_and_neighbours_stay_together():
     labels = torch.tensor([0, 1, 0, 0, 2, 0, 0, 1, 0, 0, 0, 0, 0])
     fold = folds(labels)
@@ -50,19 +55,25 @@ def test_a_fold_has_a_fifth_of_each_class_and_neighbours_stay_together():
 @pytest.mark.parametrize("counts", [[12, 7, 5], [10, 1, 4, 0]])
 def test_an_image_meets_a_memory_of_the_other_folds(counts):
     features, labels = drawn(counts)
-    fold, found = folds(labels), other_folds(features, labels, len(counts))
+    fold, others = folds(labels), OtherFolds(features, labels, len(counts))
+    found = others(slice(None))
+    expected = np.zeros(found.shape)
     for i, v in enumerate(features.double().numpy()):
         rest = fold != fold[i]
         cosine = memory_loop(features[rest], labels[rest])
-        expected = [cosine(v, k) for k in range(len(counts))]
-        np.testing.assert_allclose(found[i], expected, atol=1e-5)
+        expected[i] = [cosine(v, k) for k in range(len(counts))]
+    alone = labels.bincount()[labels] == 1
+    # The only image of a class is taken to agree with it as others do with theirs.
+    expected[alone, labels[alone]] = expected[~alone, labels[~alone]].mean()
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    torch.testing.assert_close(torch.cat([others(slice(0, 5)), others(slice(5, None))]), found)
 
 
 def test_the_head_is_the_minimum_beside_these_cosines_and_answers_with_the_memory_of_all():
     features, labels = drawn([12, 7, 5])
     prior = torch.tensor([-0.5, -1.0, -1.5])
     fitted = fit_beside_memory(features, labels, prior, scale=3.0, decay=0.02, iterations=60)
-    beside = prior + 3 * other_folds(features, labels, 3).float()
+    beside = prior + 3 * other_folds(features, labels, 3)
     weight, bias, loss = fit_linear(features, labels, beside, decay=0.02)
     torch.testing.assert_close(fitted.weight, weight)
     torch.testing.assert_close(fitted.bias, bias)
@@ -130,20 +141,6 @@ def test_a_single_image_of_each_class_will_do():
     features, labels = drawn([1, 1], network.backbone.channels)
     assert np.isfinite(method.fit(network, features, labels))
     assert torch.equal(network.head(features).logits.argmax(dim=1), labels)
-
-
-def test_the_only_image_of_a_class_is_taken_to_agree_with_it_as_usual():
-    counts = [12, 9, 8, 1, 1]
-    features, labels = drawn(counts, spread=0.5)
-    prior = torch.zeros(len(counts))
-    fitted = fit_beside_memory(features, labels, prior, scale=20.0, decay=5e-3, iterations=60)
-    others = other_folds(features, labels, len(counts))
-    own, alone = others[range(len(labels)), labels], labels > 2
-    assert (own[alone] == 0).all()
-    others[alone.nonzero()[:, 0], labels[alone]] = own[~alone].mean()
-    expected = fit_linear(features, labels, prior + 20 * others.float(), decay=5e-3)
-    torch.testing.assert_close(fitted.weight, expected[0])
-    torch.testing.assert_close(fitted.bias, expected[1])
 
 
 def test_a_cosine_classifier_on_a_frozen_backbone_is_refused():

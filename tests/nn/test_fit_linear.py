@@ -1,11 +1,15 @@
 """The direct fit of a linear head: the minimum that scikit-learn finds, and the prior's effect."""
 
+from importlib import import_module
+
 import numpy as np
 import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
 
 from oltr.nn import fit_linear
+
+MODULE = import_module("oltr.nn.fit_linear")  # the package has the function by this name
 
 
 def blobs(seed=0, counts=(60, 20, 6)):
@@ -65,3 +69,23 @@ def test_what_is_known_of_each_image_is_left_to_whoever_knows_it():
     torch.testing.assert_close(
         same[0], fit_linear(features, labels, torch.tensor([0.5, 0.0, -1.0]), decay=0.01)[0]
     )
+
+
+@pytest.mark.parametrize("at_once", [1, 20, 10**6])
+def test_a_fit_in_blocks_is_the_same(monkeypatch, at_once):
+    features, labels = blobs()
+    beside = torch.randn(len(labels), 3, generator=torch.Generator().manual_seed(0))
+    expected = fit_linear(features, labels, beside, decay=0.1, iterations=500)
+    monkeypatch.setattr(MODULE, "AT_ONCE", at_once)
+    asked = []
+
+    def rows(block):
+        asked.append(len(beside[block]))
+        return beside[block]
+
+    for prior in beside, rows:
+        weight, bias, loss = fit_linear(features, labels, prior, decay=0.1, iterations=500)
+        torch.testing.assert_close(weight, expected[0], atol=1e-4, rtol=0)
+        torch.testing.assert_close(bias, expected[1], atol=1e-4, rtol=0)
+        assert loss == pytest.approx(expected[2], abs=1e-6)
+    assert max(asked) == min(len(labels), max(at_once // 3, 1))

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import torch
 from torch import Tensor
 
+from oltr.methods.other_folds import OtherFolds, every_class
 from oltr.nn.fit_linear import fit_linear
-from oltr.openset.parts import AT_A_TIME
-from oltr.openset.whitened_cosine import Directions, cosines, learn_directions
-
-FOLDS = 5
+from oltr.openset.whitened_cosine import Directions
 
 
 class BesideMemory(NamedTuple):
@@ -31,54 +28,10 @@ def fit_beside_memory(
     features N×D, labels N, prior K. c(v) are out-of-fold cosines: that of an image with a mean that contains
     it is far larger than that of a new image of its class, and would leave nothing for W to learn.
     """
-    on_cpu = features.cpu(), labels.cpu()
-    others = _with_single_images(other_folds(*on_cpu, len(prior)), on_cpu[1]).to(features)
-    weight, bias, loss = fit_linear(
-        features, labels, prior + scale * others, decay=decay, iterations=iterations
-    )
-    return BesideMemory(weight, bias, _every_class(*on_cpu, len(prior)), loss)
+    others = OtherFolds(features, labels, len(prior))
 
+    def beside(rows: slice) -> Tensor:
+        return prior + scale * others(rows)
 
-def other_folds(features: Tensor, labels: Tensor, num_classes: int) -> Tensor:
-    """The cosine of each image with the class means of all folds but its own: N×D, N → N×K float64.
-
-    Zero for a class with no image in the other folds.
-    """
-    fold, found = folds(labels), torch.zeros(len(labels), num_classes, dtype=torch.float64)
-    for number in range(FOLDS):
-        own = fold == number
-        if not own.any() or own.all():
-            continue
-        memory = _every_class(features[~own], labels[~own], num_classes)
-        found[own] = torch.cat([cosines(part.double(), memory) for part in features[own].split(AT_A_TIME)])
-    return found
-
-
-def _with_single_images(others: Tensor, labels: Tensor) -> Tensor:
-    """The same, in place: the only image of a class gets the mean cosine of others with their own class.
-
-    No other fold has its class. With a cosine of zero W would learn to stand in for the memory, and new
-    images would have both.
-    """
-    rows = torch.arange(len(labels))
-    alone = labels.bincount()[labels] == 1
-    if alone.any() and not alone.all():
-        others[rows[alone], labels[alone]] = others[rows[~alone], labels[~alone]].mean()
-    return others
-
-
-def folds(labels: Tensor) -> Tensor:
-    """The fold of each image: a fifth of every class, neighbours together, as shots of one burst are."""
-    order = labels.argsort(stable=True)
-    counts = labels.bincount()
-    starts = (counts.cumsum(0) - counts)[labels[order]]
-    fold = torch.empty_like(labels)
-    fold[order] = (torch.arange(len(labels)) - starts) * FOLDS // counts[labels[order]]
-    return fold
-
-
-def _every_class(features: Tensor, labels: Tensor, num_classes: int) -> Directions:
-    learned = learn_directions(features, labels, num_classes)
-    means = torch.zeros(num_classes, features.shape[1], dtype=torch.float64)
-    means[labels.bincount(minlength=num_classes) > 0] = learned.means
-    return learned._replace(means=means)
+    weight, bias, loss = fit_linear(features, labels, beside, decay=decay, iterations=iterations)
+    return BesideMemory(weight, bias, every_class(features.cpu(), labels.cpu(), len(prior)), loss)

@@ -59,5 +59,9 @@ def learn_directions(features: Tensor, labels: Tensor, num_classes: int) -> Dire
 
 def cosines(x: Tensor, learned: Directions) -> Tensor:
     """The cosine with the mean of each class that has training images: B×D float64 → B×k."""
-    seen, means = x @ learned.whitening - learned.centre, learned.means
-    return F.normalize(seen, dim=1) @ F.normalize(means, dim=1).T
+    return direction(x, learned) @ F.normalize(learned.means, dim=1).T
+
+
+def direction(x: Tensor, learned: Directions) -> Tensor:
+    """Where features lie, seen from the mean of all: B×D float64 → B×D, of unit length."""
+    return F.normalize(x @ learned.whitening - learned.centre, dim=1)
