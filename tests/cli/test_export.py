@@ -86,7 +86,7 @@ def test_the_file_and_its_card_say_what_it_is(exported, trained):
     onnx.checker.check_model(exported, full_check=True)
     card = (exported.parent / "my model-card.md").read_text()
     for words in (
-        "An image recogniser of 6 classes",
+        "An image classifier for 6 classes",
         str(run.rule),
         "identical for 12 of 12",
         "from scratch",

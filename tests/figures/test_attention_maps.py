@@ -89,7 +89,7 @@ def test_the_picture_says_size_scale_and_what_is_missing(kind):
         values = getattr(maps, part)
         if values is None:
             assert (
-                "settings.attention" in axes.texts[0].get_text() or "takes self" in axes.texts[0].get_text()
+                "settings.attention" in axes.texts[0].get_text() or "needs self" in axes.texts[0].get_text()
             )
         else:
             assert f"{values[1].min():.3g} to {values[1].max():.3g}" in axes.get_xlabel()

@@ -31,7 +31,7 @@ def test_equals_a_loop():
         if prediction == -1:
             column = "unknown"
         elif prediction == label:
-            column = "right class"
+            column = "correct class"
         else:
             column = f"other {groups[prediction]}"
         slow[TRUE.index("open" if label == -1 else groups[label]), TAKEN_FOR.index(column)] += 1
@@ -56,7 +56,7 @@ def test_the_figure_says_the_numbers():
     assert cells[:5] == ["75.0\n(3)", "0.0\n(0)", "0.0\n(0)", "0.0\n(0)", "25.0\n(1)"]
     assert cells[5:10] == ["–"] * 5
     assert cells[15] == "–" and cells[19] == "100.0\n(1,999)"
-    assert (axes.get_xlabel(), axes.get_ylabel()) == ("taken for", "images of")
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("predicted", "true")
     assert "percent" in figure.get_supxlabel()
 
 

@@ -88,7 +88,7 @@ def test_the_picture_of_concepts():
     figure = concepts_figure(PICTURES, Concepts(GIVEN, patches, False, "all 64 training images"), ["cat"])
     said = words(figure)
     assert len(figure.axes) == 3 and figure.axes[1].images[0].get_array().shape[:2] == (74, 74)
-    for part in ("24 of 32 px", "all 64 training images", "cat", "neuron 7", "infused +1.5 onto −0.25"):
+    for part in ("24 of 32 px", "all 64 training images", "cat", "neuron 7", "infused +1.5, direct −0.25"):
         assert part in said
 
 

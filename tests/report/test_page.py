@@ -81,7 +81,7 @@ def test_two_runs_side_by_side(tmp_path, two):
     assert all(address.startswith(("data:image/", "#")) for address in seen.addresses)
     assert "http-equiv" in text and "default-src 'none'" in text
     assert seen.tags.count("script") == seen.tags.count("style") == 1 and not seen.handlers
-    assert "over first" in seen.text and "second, the best of 2 runs: right on" in seen.text
+    assert "over first" in seen.text and "second, the best of 2 runs: classifies" in seen.text
     absent = missing(pictures)
     # Nobody trained a network here or named a column; all that outputs are enough for is there.
     assert set(absent) <= {"method", "centroids", "attention", "infused", "activation", "by-group"}
@@ -202,7 +202,7 @@ def test_one_rule_for_verdict_table_and_commands(tmp_path, pack):
     assert "--score max-logit --threshold 2.5" in text.replace("\\\n", "").replace("    ", "")
     (measured,) = measured_runs([run])
     rejected = (measured.run.decisions.predictions == -1)[measured.run.decisions.test_images :]
-    assert f"notices {100 * rejected.double().mean():.0f} of 100 unknown ones" in text
+    assert f"detects {100 * rejected.double().mean():.0f} of 100 unknown ones" in text
 
 
 @pytest.mark.usefixtures("no_figures")
@@ -211,8 +211,8 @@ def test_a_report_under_another_rule(tmp_path, pack):
     write_decision(run, RejectionRule("softmax", 0.7))
     text = Seen(make(tmp_path, run)[0]).text
     assert text.count("Caution.") == 1
-    assert "(the rejection rule is softmax at threshold 0.7, there softmax at threshold 0.1)" in text
-    assert "score is below 0.7" in text and f"oltr evaluate {run} writes the report anew" in text
+    assert "(the rejection rule is softmax at threshold 0.7, not softmax at threshold 0.1)" in text
+    assert "score is below 0.7" in text and f"oltr evaluate {run} updates the report" in text
 
 
 @pytest.mark.usefixtures("no_figures")
@@ -247,14 +247,14 @@ def test_numbers_come_from_the_outputs(tmp_path, pack):
 
     edit(run, improve)
     text = Seen(make(tmp_path, run)[0]).text
-    caution = re.search("Caution. run: its report.json does not fit the run .*", text)[0]
+    caution = re.search("Caution. run: its report.json does not match the run .*", text)[0]
     for words in (
-        "method is 'plain', there 'magic'",
+        "method is 'plain', not 'magic'",
         "names or training images",
         "closed.few, closed.overall",
     ):
         assert words in caution
-    assert "other numbers of 1 class)" in caution and "auroc" not in caution and "mammoth" not in text
+    assert "other values for 1 class)" in caution and "auroc" not in caution and "mammoth" not in text
     assert "99.9" not in text and text.replace(caution, "").split() == right.split()
 
 
@@ -263,7 +263,7 @@ def test_a_report_of_other_splits(tmp_path, pack):
     run = made_run(tmp_path / "run", pack)
     edit(run, lambda data: data.pop("open"))
     text = Seen(make(tmp_path, run)[0]).text
-    assert "other numbers at open." in text and "score is below" in text
+    assert "other values of open." in text and "score is below" in text
     edit(run, lambda data: data["closed"].pop("few"))
     with pytest.raises(UserError, match="not a complete report"):
         make(tmp_path, run)
@@ -296,17 +296,17 @@ def test_runs_with_and_without_open_images(tmp_path, two):
     text, pictures = make(tmp_path, two[0], other, two[1])
     notes = {picture.figure.name: picture.note for picture in pictures if picture.missing is None}
     for name in ("threshold", "oscr", "open-classes", "class-gain"):
-        assert notes[name] == "Without other."
+        assert notes[name] == "Not shown: other."
     assert notes["calibration"] == notes["spectrum"] == ""
     seen = Seen(text).text
     assert "24 test images, 8 open images (first, second); 24 test images (other)" in seen
-    assert "second, the best of 2 runs on the same data: right on" in seen
+    assert "second, the best of 2 runs on the same data: classifies" in seen
 
 
 def test_runs_whose_open_images_have_no_names(tmp_path, two):
     other = made_run(tmp_path / "other", made_pack(tmp_path / "data", unseen=1))
     pictures = {picture.figure.name: picture for picture in make(tmp_path, *two, other)[1]}
-    assert pictures["open-classes"].note == "Without other." and pictures["oscr"].note == ""
+    assert pictures["open-classes"].note == "Not shown: other." and pictures["oscr"].note == ""
 
 
 @pytest.mark.usefixtures("no_figures")
@@ -335,7 +335,7 @@ def test_classes_taken_for_each_other(tmp_path, pack):
     share = f"{100 * images / 6:.1f} %"
     assert re.findall(r"<t[hd][^>]*>([^<]*)", first) == [names[true], names[taken], f"{images} of 6", share]
     sure = made_run(tmp_path / "sure", pack, sure=99.0)
-    assert "No test image was given another known class." in make(tmp_path, sure)[0]
+    assert "No test image was assigned to another known class." in make(tmp_path, sure)[0]
 
 
 @pytest.mark.usefixtures("no_figures")
@@ -350,7 +350,7 @@ def test_runs_that_know_other_classes_are_refused(tmp_path, two):
 def test_runs_on_other_images_are_compared_as_far_as_they_can_be(tmp_path, two):
     other = made_run(tmp_path / "other", made_pack(tmp_path / "data", counts=COUNTS[::-1], test=5))
     text, pictures = make(tmp_path, two[0], other)
-    assert "Other data than those of first: other." in text
+    assert "Not the same data as first: other." in text
     absent = missing(pictures)
     assert (
         "not tested on the same images" in absent["class-gain"]

@@ -151,7 +151,7 @@ def test_the_exported_model_does_all_of_it(run, photo_folder, tmp_path):
     probabilities = by_hand(run, images)[0].softmax(dim=1).amax(dim=1)
     np.testing.assert_allclose(found["probability"], probabilities, atol=1e-4)
     card = (tmp_path / "a-card.md").read_text()
-    assert "| Image size | 40 px, mean over the image and its mirror image |" in card
+    assert "| Image size | 40 px, averaged over the image and its horizontal flip |" in card
 
 
 def test_an_explanation_has_the_verdict_of_predict_and_the_maps_of_the_plain_image(run, strangers):

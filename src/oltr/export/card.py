@@ -18,12 +18,12 @@ MOST_NAMED = 200  # classes in the list
 _NAMED = {"many": "many", "medium": "a medium number of", "few": "few"}
 
 LIMITS = """\
-- Every image is named after one of the classes below; whether it is one of them at all is what `unknown`
-  says. A picture of something else is rejected only as often as the figures above tell.
-- The figures hold for images like those it was measured on: other cameras, places or seasons can lower them.
+- Every image is assigned to one of the classes below; `unknown` says whether it belongs to any of them.
+  Images of other classes are rejected only as often as the results above show.
+- The results hold for images like the test images; with other cameras, places or seasons they can be worse.
 - Probabilities say how likely a class is given that the image shows one of the classes;
-  `calibrated_probability` is the one to believe.
-- Pictures have to be turned upright (EXIF) and decoded to RGB before; see docs/export.md."""
+  `calibrated_probability` is the more reliable one.
+- Images have to be rotated upright (EXIF) and decoded to RGB first; see docs/export.md."""
 
 
 def card_text(run: TrainedRun, file: str, checksum: str, parity: Parity) -> str:
@@ -34,26 +34,26 @@ def card_text(run: TrainedRun, file: str, checksum: str, parity: Parity) -> str:
     report = _report(run)
     parts = [
         f"# {run.name}",
-        f'An image recogniser of {count(len(run.classes), "class")} that also says "unknown", '
+        f'An image classifier for {count(len(run.classes), "class")} that can also answer "unknown", '
         f"made with oltr {oltr.__version__}: `{file}` (SHA-256 `{checksum}`).",
-        "## What it is",
+        "## Model",
         _table(
             {
                 "Method": f"{run.method} ({about.paper})",
                 "Backbone": run.config.backbone,
-                "Starting weights": _weights(run),
+                "Pretrained weights": _weights(run),
                 "Image size": f"{run.config.data.seen_size} px"
-                + (", mean over the image and its mirror image" if run.config.data.test_flip else ""),
+                + (", averaged over the image and its horizontal flip" if run.config.data.test_flip else ""),
                 "Input": "uint8 N × H × W × 3, upright RGB, any height and width",
                 "Rejection rule": str(run.rule),
                 "Temperature": "none" if run.temperature is None else f"{run.temperature:.4g}",
             }
         ),
-        "## What it learned from",
+        "## Training data",
         _table(
             {
                 "Images": ", ".join(f"{number:,} {split}" for split, number in images.items()) or "unknown",
-                "Fingerprint of the data": f"`{facts['data']['fingerprint']}`",
+                "Data fingerprint": f"`{facts['data']['fingerprint']}`",
                 "Training": f"{facts['train_seconds']:.0f} s on {facts.get('hardware', 'unknown hardware')}",
                 **{
                     f"Classes with {_NAMED[name]} training images": f"{len(counts)}{_span(counts)}"
@@ -61,11 +61,11 @@ def card_text(run: TrainedRun, file: str, checksum: str, parity: Parity) -> str:
                 },
             }
         ),
-        "## How good it is",
+        "## Evaluation",
         "No report: `oltr evaluate` on the run makes one." if report is None else _figures(report),
-        "## Limits",
+        "## Limitations",
         LIMITS,
-        "## The file gives the answers of the run",
+        "## Comparison of the file with the run",
         "\n".join(f"- {line[0].upper()}{line[1:]}." for line in parity.lines()),
         "## Classes",
         _classes(run),
@@ -92,20 +92,22 @@ def _span(counts: list[int]) -> str:
 
 def _figures(report: Report) -> str:
     rows = {
-        "Accuracy of named images, mean over classes": _value(report.closed, "overall"),
+        "Closed-set accuracy, mean over classes": _value(report.closed, "overall"),
         "– classes with many images": _value(report.closed, "many"),
         "– with a medium number": _value(report.closed, "medium"),
         "– with few": _value(report.closed, "few"),
     }
     if (found := report.open) is not None:
         rows |= {
-            "Accuracy when images may be rejected": _value(found, "overall"),
-            "Unknown images that are rejected": _value(found, "unknown_recall"),
+            "Open-set accuracy (images may be rejected)": _value(found, "overall"),
+            "Unknown images rejected (recall)": _value(found, "unknown_recall"),
             "AUROC of known against unknown images": _value(found, "auroc"),
             "Open-set F-measure": _value(found, "f_measure"),
         }
     if (calibration := report.calibration) is not None and calibration.calibrated_ece is not None:
-        rows["Expected calibration error, calibrated"] = f"{100 * calibration.calibrated_ece:.1f} %"
+        rows["Calibration error (ECE) after temperature scaling"] = (
+            f"{100 * calibration.calibrated_ece:.1f} %"
+        )
     return _table({name: value for name, value in rows.items() if value}) + (
         "\n\nOn its own test and open images, 95 % intervals in brackets."
     )

@@ -31,8 +31,8 @@ def activation_averages_figure(
         for panel, mean, which in zip(axes[1:], _stretched(*means), ("least", "most"), strict=True):
             show_picture(panel, mean, f"neuron {neuron}:\n{which} activated average")
     figure.suptitle(
-        f"The neuron into which most is infused: means of {averages.images} images each,\n"
-        f"among {averages.looked_at}; contrast stretched alike",
+        f"The most infused neuron: means of {averages.images} images each,\n"
+        f"among {averages.looked_at}; same contrast stretch for both",
         fontsize="medium",
     )
     return figure
@@ -77,8 +77,8 @@ FIGURE = RunFigure(
     title="What infused neurons respond to",
     paper="Fig. 15",
     caption="The mean of the training images that activate a neuron least, and of those that do so most. "
-    "Look for a visible difference: then the neuron stands for something one can name.",
-    needs="images in which objects have the same place, and a method with a memory",
+    "Look for a visible difference: then the neuron responds to something recognisable.",
+    needs="aligned images (objects in the same place), and a method with a memory",
     draw=draw,
     photographs=True,
 )

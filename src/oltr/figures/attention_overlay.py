@@ -28,7 +28,7 @@ COLUMNS = {
         "no self-attention:\nsettings.attention is spatial",
     ),
     "spatial": ("spatial attention MA(f)", "weight", "no spatial attention:\nsettings.attention is self"),
-    "modulated": ("modulated ‖MA(f) ⊗ SA(f)‖", "length", "not modulated: takes self-\nand spatial attention"),
+    "modulated": ("modulated ‖MA(f) ⊗ SA(f)‖", "length", "not modulated: needs self-\nand spatial attention"),
 }
 
 
@@ -55,7 +55,7 @@ def draw_attention(
             else:
                 _overlay(panel, picture, values[row], unit)
     height, width = maps.size
-    scale = "coloured from 0 (dark) to the panel's most (bright)"
+    scale = "colours from 0 (dark) to the panel's maximum (bright)"
     place.suptitle(f"Attention on a map of {height}×{width} positions, {scale}", fontsize="medium")
 
 
@@ -109,8 +109,8 @@ FIGURE = RunFigure(
     name="attention",
     title="Modulated attention",
     paper="Fig. 4",
-    caption="Where the network looks, on one test image of each kind. Look for attention that follows the "
-    "object, and that differs between classes which are easily confused.",
+    caption="Attention maps for one test image of each shot group and one open image. Look for attention "
+    "that follows the object, and that differs between classes which are easily confused.",
     needs="the images, and a method with attention",
     draw=draw,
     photographs=True,

@@ -40,12 +40,12 @@ def shown_groups(runs: Mapping[str, GroupAccuracy]) -> list[str]:
 
 def by_group_figure(
     columns: Mapping[str, Mapping[str, GroupAccuracy]],
-    share: str = "known test images named rightly",
+    share: str = "accuracy on known test images",
     unit: str = "images",
 ) -> Figure:
     """A panel for each column of the data, in it a row for each group and a dot for each run (by name).
 
-    `share` says of what units the accuracy is.
+    `share` is the name of the x axis, without its unit.
     """
     if not columns:
         raise UserError(
@@ -66,7 +66,7 @@ def by_group_figure(
         marks[0].set_label(f"accuracy, 95 % interval (pale: few {unit})")
         marks.append(Line2D([], [], marker="o", color=MARKED, label="worst group"))
         if any(group.expected is not None for runs in columns.values() for group in _groups(runs)):
-            grey = Line2D([], [], marker="d", linestyle="", color="0.45", label="expected of its classes")
+            grey = Line2D([], [], marker="d", linestyle="", color="0.45", label="expected from its classes")
             marks.append(grey)
     legend_below(figure, marks)
     return figure
@@ -143,8 +143,9 @@ FIGURE = RunFigure(
     title="Accuracy by group",
     paper=BEYOND,
     caption="Groups by a column of the data (site, camera, sex), the lowest accuracy first. Look for groups "
-    "whose interval ends before the dotted line of all images: there the model does worse. Where the grey "
-    "mark is as low, the group's classes are hard; where it is not, the group itself is.",
+    "whose 95 % interval lies left of the dotted line (all images): there the model does worse. Where the "
+    "grey mark (accuracy expected from the group's classes) is as low, the classes are hard; where it is "
+    "not, the group itself is.",
     needs="a column of the data, named with --by",
     draw=draw,
     choose=panels,

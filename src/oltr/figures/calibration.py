@@ -20,12 +20,12 @@ def calibration_figure(runs: Mapping[str, Calibration]) -> Figure:
     figure, axes = run_axes(runs, 5.2, 5.2)
     axes.axline((0, 0), slope=1, color="0.6", linewidth=1)
     for name, run in short_names(runs).items():
-        label = f"{name}: error {100 * run.error:.1f} %"
+        label = f"{name}: ECE {100 * run.error:.1f} %"
         axes.plot(100 * run.confidence, 100 * run.accuracy, marker="o", markersize=4, label=label)
     axes.set_xlim(0, 101)
     axes.set_ylim(0, 101)
     axes.set_aspect("equal")
-    clean(axes, "confidence: mean largest probability of a bin (%)", "known test images named rightly (%)")
+    clean(axes, "confidence: mean maximum probability of a bin (%)", "accuracy on known test images (%)")
     legend_below(figure, axes.lines[1:])  # without the diagonal
     return figure
 
@@ -39,10 +39,11 @@ def draw(runs: Runs) -> Figure:
 FIGURE = RunFigure(
     order=170,
     name="calibration",
-    title="Confidence against accuracy",
+    title="Reliability diagram (calibration)",
     paper=BEYOND,
-    caption="Bins of known images from the least sure to the surest. Below the diagonal the network is "
-    "surer than it is right; above it, it is too modest.",
+    caption="Accuracy against confidence of known images, in bins from low to high confidence; ECE is the "
+    "expected calibration error. Below the diagonal the network is overconfident; above it, it is "
+    "underconfident.",
     needs="test images",
     draw=draw,
 )

@@ -138,14 +138,14 @@ def centroids_figure(runs: Mapping[str, CentroidPlane]) -> Figure:
         axes = figure.add_subplot(lines, columns, number + 1)
         _draw(axes, plane)
         first, second = (f"{100 * share:.0f} % of the variance" for share in plane.shares)
-        clean(axes, f"component 1 (feature units; {first})", f"component 2 (feature units; {second})")
+        clean(axes, f"PC 1 (feature units; {first})", f"PC 2 (feature units; {second})")
         home = ", ".join(f"{kind}-shot {100 * share:.0f} %" for kind, share in plane.at_home.items())
-        title = f"{name}\nnearest centroid is the own class's: {home}" if home else name
+        title = f"{name}\nnearest centroid is that of the true class: {home}" if home else name
         axes.set_title(title, loc="left", fontsize="medium" if columns == 1 else "small", parse_math=False)
     first_run = next(iter(runs.values()))
     figure.legend(
         handles=_legend(first_run),
-        title=f"images drawn with seed {first_run.seed}; a shape and colour is a class",
+        title=f"images sampled with seed {first_run.seed}; one marker and colour per class",
         loc="outside lower center",
         ncols=4,
         frameon=False,
@@ -208,12 +208,12 @@ def draw(runs: Runs) -> Figure:
 FIGURE = RunFigure(
     order=70,
     name="centroids",
-    title="The memory among the features",
+    title="Memory centroids in feature space (PCA)",
     paper="Fig. 11",
-    caption="What the paper's two steps, sampling neighbourhoods and drawing centroids to them, end in: up "
-    "to 4 many-shot and 4 few-shot classes with their centroids and 20 test images each, and open images, "
-    "in the plane of their first two principal components, so that distances mean something. Look for stars "
-    "amid the images of their class, and for open images away from all stars.",
+    caption="The result of the paper's two steps, neighbourhood sampling and propagation: up to 4 many-shot "
+    "and 4 few-shot classes with their centroids (stars) and 20 test images each, and open images, on their "
+    "first two principal components (PC), in which distances are meaningful. Look for centroids amid the "
+    "images of their class, and for open images away from all centroids.",
     needs="a method with a memory, and the run's weights",
     draw=draw,
     choose=with_meta_embedding,

@@ -132,12 +132,13 @@ def draw(runs: Runs) -> Figure:
 FIGURE = RunFigure(
     order=40,
     name="class-gain",
-    title="F1 gained over a baseline",
+    title="F1 gain per class over a baseline",
     paper="Fig. 6",
-    caption="Over the plain model where it is among the runs, else over the first run. Each class, from the "
-    "most training images to the fewest, and the open images as one more class. Look right: gains in the "
-    "tail are what the method is for. Bars below zero on the left are their price in the head.",
-    needs="two runs on the same images, the plain model or any first run among them",
+    caption="The baseline is the plain model if it is among the runs, otherwise the first run. Classes are "
+    "sorted from the most training images to the fewest, with the open images as one more class. Look at the "
+    "right: gains on few-shot classes are what the method is for. Bars below zero on the left are what it "
+    "costs on many-shot classes.",
+    needs="two runs on the same images; the baseline is the plain model or the first run",
     draw=draw,
     choose=baseline_first,
     made_by=OF_SEVERAL,

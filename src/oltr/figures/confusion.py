@@ -20,7 +20,7 @@ from oltr.metrics.shots import GROUPS
 from oltr.runs.outputs import OPEN
 
 TRUE = (*GROUPS, "open")
-TAKEN_FOR = ("right class", *(f"other {group}" for group in GROUPS), "unknown")
+TAKEN_FOR = ("correct class", *(f"other {group}" for group in GROUPS), "unknown")
 RIGHT, WRONG = (np.array(to_rgb(colour)) for colour in SERIES[:2])
 PER_LINE = 2  # runs beside each other; more would make the cells too small to read
 
@@ -49,9 +49,9 @@ def confusion_figure(runs: Mapping[str, np.ndarray]) -> Figure:
         axes = figure.add_subplot(lines, columns, number + 1)
         _draw(axes, matrix)
         axes.set_title(name, loc="left", fontsize="medium")
-        axes.set_xlabel("taken for", fontsize="small")
-        axes.set_ylabel("images of", fontsize="small")
-    figure.supxlabel("percent of the images of a row (number of images); blue is right", fontsize="small")
+        axes.set_xlabel("predicted", fontsize="small")
+        axes.set_ylabel("true", fontsize="small")
+    figure.supxlabel("percent of the images of a row (number of images); blue: correct", fontsize="small")
     return figure
 
 
@@ -87,11 +87,11 @@ def draw(runs: Runs) -> Figure:
 FIGURE = RunFigure(
     order=50,
     name="confusion",
-    title="What images are taken for",
+    title="Confusion matrix by shot group",
     paper=BEYOND,
-    caption="Rows are what images are, columns what they are taken for. Look along the few-shot row: "
-    "mistakes towards many-shot classes mean a head that swallows the tail; those towards unknown, a "
-    "threshold that takes rare for new.",
+    caption="Rows are the true shot group, columns the prediction. Look along the few-shot row: errors "
+    "towards many-shot classes mean a bias towards the head; errors towards unknown, a threshold that "
+    "rejects rare classes.",
     needs="test images",
     draw=draw,
     choose=panels,

@@ -85,7 +85,7 @@ FIGURE = RunFigure(
     title="Training images per class",
     paper="Fig. 10, 12, 13",
     caption="The data the runs learned from, largest class first. Look at how long the tail is, and at how "
-    "much of it is few-shot: those classes decide whether a method for long tails pays.",
+    "much of it is few-shot: those classes decide whether a long-tail method is worth it.",
     needs="training counts",
     draw=draw,
 )

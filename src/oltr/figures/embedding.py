@@ -134,7 +134,7 @@ def embedding_figure(runs: Mapping[str, Embedding]) -> Figure:
         axes.set_title(title, loc="left", fontsize="medium")
     figure.legend(
         handles=_legend(first),
-        title=f"images drawn with seed {first.seed}; a shape and colour is a class",
+        title=f"images sampled with seed {first.seed}; one marker and colour per class",
         loc="outside lower center",
         ncols=columns,
         frameon=False,
@@ -183,11 +183,11 @@ def draw(runs: Runs) -> Figure:
 FIGURE = RunFigure(
     order=60,
     name="tsne",
-    title="Features in the plane (t-SNE)",
+    title="t-SNE of the features",
     paper="Fig. 3",
     caption="A sample of up to 5 many-shot and 5 few-shot classes with 20 test images each, and up to 100 "
-    "open images. Look for clusters that are tight and apart, also of few-shot classes, and for open images "
-    "that keep out of them. Distances between far clusters mean nothing.",
+    "open images. Look for compact, well separated clusters, also of few-shot classes, and for open images "
+    "outside them. In t-SNE, distances between far clusters mean nothing.",
     needs="test images; meta-embeddings need a memory",
     draw=draw,
     choose=panels_of_the_same_images,

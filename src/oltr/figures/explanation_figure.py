@@ -43,7 +43,7 @@ def explanation_figure(told: Explanation) -> Figure:
 def _draw_verdict(place: SubFigure, told: Explanation) -> None:
     first = told.candidates[0]
     named = f"unknown (likeliest: {first.name})" if told.verdict.unknown else first.name
-    head = f"{shortened(Path(told.image).name)} under {told.method}: {shortened(named, 60)}"
+    head = f"{shortened(Path(told.image).name)} ({told.method}): {shortened(named, 60)}"
     place.suptitle(f"{head}\n{told.verdict.reason()}", fontsize="medium", parse_math=False)
     axes = place.subplots(1, 3, width_ratios=(1, 0.8, 1.5))
     show_picture(axes[0], told.picture, "what the network sees")

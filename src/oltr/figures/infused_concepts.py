@@ -42,7 +42,7 @@ def draw_concepts(place: FigureBase, pictures: np.ndarray, concepts: Concepts, n
                 columns = int(np.ceil(np.sqrt(len(patches))))
                 panel.imshow(contact_sheet(patches, columns, zoom=1), interpolation="nearest")
                 bare(panel)
-            words = f"infused {amount:+.3g} onto {direct:.3g}".replace("-", "−")
+            words = f"infused {amount:+.3g}, direct {direct:.3g}".replace("-", "−")
             panel.set_xlabel(words, fontsize="x-small")
     if concepts.missing:
         words = f"Concepts from the memory: no patches of the neurons infused most. {concepts.missing}"
@@ -73,9 +73,9 @@ FIGURE = RunFigure(
     name="infused",
     title="Concepts infused from the memory",
     paper="Fig. 7, 14",
-    caption="One test image of each kind, the neurons into which the memory infuses most, and the training "
-    "patches that activate these most. Look for relatives: a rare class should borrow from common ones that "
-    "share its parts.",
+    caption="One test image of each shot group and one open image, the neurons to which the memory adds "
+    "most, and the training patches that activate these most. Look for related classes: a rare class should "
+    "borrow from common ones with similar parts.",
     needs="the images, and a method with a memory",
     draw=draw,
     photographs=True,

@@ -40,10 +40,10 @@ def _number(report: Report | None, measure: str) -> float:
 FIGURE = RunFigure(
     order=190,
     name="longtail-ness",
-    title="Influence of the data's longtail-ness",
+    title="Influence of class imbalance (longtail-ness)",
     paper="Fig. 8 (a)",
     caption="Accuracy as the training set becomes more imbalanced, one training for each point.",
-    needs="trainings of its own",
+    needs="separate training runs",
     draw=None,
     made_by="oltr suite sweep-longtail",
 )

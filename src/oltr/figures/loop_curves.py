@@ -35,7 +35,7 @@ def loop_figure(curves: Sequence[LoopCurve]) -> Figure:
             axes.plot(at, mean, color=colour, marker="o", markersize=3.5, label=curve.label)
             axes.fill_between(at, mean - deviation, mean + deviation, color=colour, alpha=0.12, linewidth=0)
     seeds = len(curves[0].accuracy)
-    clean(spent, "labels spent", "accuracy, mean over classes seen (%)")
+    clean(spent, "number of labels", "accuracy, mean over classes seen (%)")
     clean(weekly, "week", "")
     spent.legend(frameon=False, fontsize="small", loc="lower right")
     if seeds > 1:
@@ -46,9 +46,9 @@ def loop_figure(curves: Sequence[LoopCurve]) -> Figure:
 FIGURE = RunFigure(
     order=200,
     name="loop",
-    title="Accuracy against labels spent",
+    title="Active learning: accuracy against number of labels",
     paper=BEYOND,
-    caption="Weeks of images with new classes among them; a person answers some questions each week.",
+    caption="Images arrive in weekly batches, new classes among them; some are labelled each week.",
     needs="test and open images with class names",
     draw=None,
     made_by="oltr loop RUN --out DIR",

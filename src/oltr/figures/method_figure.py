@@ -51,7 +51,7 @@ def method_figure(schema: MethodSchema) -> Figure:
     _connect(axes, schema)
     for name, box in schema.boxes.items():
         _draw(axes, box, *PLACES[name])
-    answer = Box("answer", f"one of {schema.boxes['classifier'].shape} classes, or unknown", "", 0)
+    answer = Box("prediction", f"one of {schema.boxes['classifier'].shape} classes, or unknown", "", 0)
     _draw(axes, answer, 2, 3, 1, INK)
     return figure
 
@@ -162,11 +162,11 @@ def draw(runs: Runs) -> Figure:
 FIGURE = RunFigure(
     order=10,
     name="method",
-    title="The method",
+    title="Network architecture",
     paper="Fig. 2",
-    caption="The boxes from image to answer as the network has them, with the shape of what leaves each and "
-    "the number of parameters inside. Pale boxes are parts of the paper's method that it does without. Look "
-    "at how little the memory costs beside the backbone.",
+    caption="The modules of the network from image to prediction, with the output shape and the number of "
+    "parameters of each. Pale boxes are parts of the paper's method that this network does not have. Look at "
+    "how few parameters the memory adds to the backbone.",
     needs="the run's weights",
     draw=draw,
 )

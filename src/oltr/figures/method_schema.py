@@ -26,10 +26,10 @@ CLASSIFIERS: dict[type[nn.Module], str] = {
     CosineHead: "cosine",
     MetaEmbeddingHead: "cosine",
     MemoryHead: "linear, beside class means",
-    ExpertHead: "cosine, one of each expert",
+    ExpertHead: "cosine, one per expert",
     GeneratedHead: "cosine, some rows generated",
     RegressedHead: "linear, some rows regressed",
-    ScaledHead: "linear, lengths learned",
+    ScaledHead: "linear, learned scales",
 }
 
 
@@ -75,7 +75,7 @@ def method_schema(network: Network, method: str, backbone: str, image_size: int)
         ),
         "direct_feature": Box(
             "direct feature",
-            "mean over the map" + ("" if fc is None else ", then a layer"),
+            "average pooling" + ("" if fc is None else ", then a layer"),
             width,
             _count(network.direct_feature),
         ),
@@ -113,7 +113,7 @@ def _meta_boxes(meta: MetaEmbedding | None, method: str, width: str, classes: st
             _absent(hallucinator, meta, method),
         ),
         "memory": Box(
-            "memory M", "a centroid of each class", f"{classes}×{width}", _count(memory),
+            "memory M", "one centroid per class", f"{classes}×{width}", _count(memory),
             _absent(memory, meta, method),
         ),
         "reachability": Box(

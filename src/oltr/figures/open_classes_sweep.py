@@ -133,9 +133,9 @@ FIGURE = RunFigure(
     name="open-classes",
     title="Influence of the number of open classes",
     paper="Fig. 8 (c)",
-    caption="The F-measure at the run's threshold as more unseen classes turn up, drawn in random order. "
+    caption="The F-measure at the run's threshold as more open classes are added, in random order. "
     "Look at the slope: a flat line means that new classes hardly hurt.",
-    needs="open images whose classes have names, in the run's data",
+    needs="open images with class names, in the run's data",
     draw=draw,
     choose=with_open_classes,
 )

@@ -50,7 +50,11 @@ def oscr_figure(runs: Mapping[str, OscrCurve]) -> Figure:
         axes.plot(100 * run.false_positive_rate, 100 * run.correct_rate, label=label)
     axes.set_xlim(0, 100)
     axes.set_ylim(0, 100)
-    clean(axes, "open images accepted (%)", "known images accepted and named rightly (%)")
+    clean(
+        axes,
+        "false positive rate: open images accepted (%)",
+        "correct classification rate:\nknown images accepted and correct (%)",
+    )
     legend_below(figure, axes.lines)
     return figure
 
@@ -67,10 +71,10 @@ def draw(runs: Runs) -> Figure:
 FIGURE = RunFigure(
     order=150,
     name="oscr",
-    title="Known named rightly against open let through",
+    title="OSCR curve: correct classification rate against false positive rate",
     paper=BEYOND,
-    caption="All thresholds in one line (OSCR). Look at the left end: how many known images are still named "
-    "rightly when few open ones may pass. Higher is better.",
+    caption="Open-set classification rate (OSCR) over all thresholds. Look at the left end: how many known "
+    "images are still classified correctly when few open ones are accepted. Higher is better.",
     needs="open images",
     draw=draw,
     choose=with_open,

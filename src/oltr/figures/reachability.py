@@ -14,7 +14,7 @@ from oltr.runs.explain.score_place import values_by_group
 def draw(runs: Runs) -> Figure:
     """Of runs that all have a memory."""
     if not runs:
-        raise UserError("There is no memory to reach.", try_this="a run of the method oltr")
+        raise UserError("None of these runs has a memory.", try_this="a run of the method oltr")
     score = "reachability"
     return score_histogram_figure(
         {run.name: score_histogram(values_by_group(run, score), score) for run in runs}
@@ -24,10 +24,10 @@ def draw(runs: Runs) -> Figure:
 FIGURE = RunFigure(
     order=130,
     name="reachability",
-    title="Distance to the memory",
+    title="Reachability: distance to the nearest centroid",
     paper=BEYOND,
-    caption="Reachability γ of each shot group and of open images. Look for open images that lie further "
-    "away than few-shot ones: as far as they overlap, γ cannot tell rare from new.",
+    caption="Histogram of the reachability γ for each shot group and for open images. Look for open images "
+    "that are farther away than few-shot ones: where they overlap, γ cannot separate rare from unknown.",
     needs="a method with a memory",
     draw=draw,
     choose=with_memory,

@@ -45,7 +45,7 @@ def risk_coverage_figure(runs: Mapping[str, RiskCoverage]) -> Figure:
         axes.plot(100 * x, 100 * y, drawstyle="steps-pre", label=f"{name}: area {100 * run.area:.1f} %")
     axes.set_xlim(0, 100)
     axes.set_ylim(bottom=0)
-    clean(axes, "coverage: known test images accepted (%)", "risk: accepted images named wrongly (%)")
+    clean(axes, "coverage: known test images accepted (%)", "risk: accepted images misclassified (%)")
     legend_below(figure, axes.lines)
     return figure
 
@@ -59,10 +59,11 @@ def draw(runs: Runs) -> Figure:
 FIGURE = RunFigure(
     order=160,
     name="risk-coverage",
-    title="Risk against coverage",
+    title="Risk-coverage curve",
     paper=BEYOND,
-    caption="How often the network is wrong on the known images of which it is surest. Look for a line that "
-    "starts near zero and rises late: then unsure images can be passed on to a person.",
+    caption="Error rate (risk) as more known images are accepted (coverage), the most familiar by the run's "
+    "score first. Look for a curve that starts near zero and rises late: then the others can be passed on to "
+    "a person.",
     needs="test images",
     draw=draw,
 )

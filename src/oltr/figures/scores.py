@@ -119,10 +119,10 @@ def draw(runs: Runs) -> Figure:
 FIGURE = RunFigure(
     order=140,
     name="scores",
-    title="The score that calls images unknown",
+    title="Histogram of the unknown score (out-of-distribution score)",
     paper=BEYOND,
-    caption="Its values for each shot group and for open images, and the run's threshold. Look at the "
-    "overlap of few-shot and open: no threshold separates what overlaps.",
+    caption="Values of the score for each shot group and for open images, with the run's threshold. Look at "
+    "the overlap of few-shot and open images: no threshold separates what overlaps.",
     needs="test images",
     draw=draw,
     choose=panels,

@@ -186,13 +186,13 @@ def draw(runs: Runs) -> Figure:
 FIGURE = RunFigure(
     order=30,
     name="spectrum",
-    title="Head, tail and open classes as one spectrum",
+    title="Open-set accuracy of head, tail and open classes",
     paper="Fig. 1, 9",
-    caption="Below, how many training images each class has, largest first; above, on the same ranks, how "
-    "often it is recognised when images may also be called unknown; at the right end the open images. Look "
-    "for accuracies that fall slower than the area below them, and for a method that does well at both "
-    "ends: a high bar of open images is worth little where it comes with a low tail.",
-    needs="test images; the right end needs open ones",
+    caption="Bottom: training images per class, largest class first. Top: open-set accuracy of the classes "
+    "in the same order, with the open images at the right end. Look for accuracy that falls more slowly than "
+    "the number of training images, and for a method that does well at both ends: a high bar for open images "
+    "is worth little if accuracy in the tail is low.",
+    needs="test images; open images for the right end",
     draw=draw,
     choose=panels,
 )

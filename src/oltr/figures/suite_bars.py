@@ -186,8 +186,8 @@ FIGURE = RunFigure(
     title="Ablation study",
     paper="Fig. 5",
     caption="Accuracy of each shot group as attention, memory and the other parts are switched on one after "
-    "the other, one training each; bars.svg and bars.png beside the table. Every suite draws its rows so.",
-    needs="trainings of its own",
+    "the other, one training each; bars.svg and bars.png beside the table. Every suite draws such bars.",
+    needs="separate training runs",
     draw=None,
     made_by="oltr suite ablation",
 )

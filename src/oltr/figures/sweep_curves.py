@@ -19,8 +19,8 @@ from oltr.figures.threshold_sweep import MEASURES, ThresholdSweep
 from oltr.figures.values import threshold_words
 
 AXES = {
-    "threshold": "threshold on the largest softmax probability",
-    "open": "number of open classes beside the known",
+    "threshold": "threshold on the maximum softmax probability (MSP)",
+    "open": "number of open classes",
     "longtail": "Pareto power α of the class sizes (smaller: more imbalanced)",
 }
 DRAWN: dict[str, Literal["-", "--"]] = {"overall": "-", "f_measure": "--"}  # measures that are drawn, and how

@@ -160,11 +160,11 @@ def draw(runs: Runs) -> Figure:
 FIGURE = RunFigure(
     order=110,
     name="threshold",
-    title="Influence of the threshold",
+    title="Influence of the open-set threshold",
     paper="Fig. 8 (b)",
-    caption="Accuracy of known images and F-measure as the threshold moves; the run's own is dashed. Look "
-    "for a plateau of the F-measure: a wide one forgives a threshold that was chosen badly. Where few-shot "
-    "accuracy falls first, rare classes pay for rejecting unknown ones.",
+    caption="Accuracy on known images and F-measure against the threshold; the run's own is dashed. Look for "
+    "a plateau of the F-measure: if it is wide, the exact threshold matters little. Where few-shot accuracy "
+    "falls first, rejecting unknown images costs accuracy on rare classes.",
     needs="open images; the same score for all runs",
     draw=draw,
     choose=with_open,

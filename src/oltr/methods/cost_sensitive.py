@@ -19,7 +19,7 @@ class CostSensitive(Method):
     needs_stage2 = True
     info = MethodInfo(
         title="Cost-sensitive",
-        summary="The plain model, then cross-entropy weighted by the inverse of each class's frequency",
+        summary="The plain model, then cross-entropy weighted by inverse class frequency",
         paper="Huang et al., Learning Deep Representation for Imbalanced Classification, CVPR 2016",
         year=2016,
         changes="the baseline of that paper's comparison, on a softmax; only in the second stage: from "

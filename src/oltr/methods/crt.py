@@ -13,7 +13,7 @@ class Crt(Method):
 
     needs_stage2 = True
     info = MethodInfo(
-        title="cRT",
+        title="Classifier re-training (cRT)",
         summary="The plain model, then a new classifier on class-balanced batches and a frozen backbone",
         paper="Kang et al., Decoupling Representation and Classifier for Long-Tailed Recognition, ICLR 2020",
         year=2020,

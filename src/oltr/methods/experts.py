@@ -42,7 +42,7 @@ class Experts(Method):
     works_frozen = False
     info = MethodInfo(
         title="Diverse experts (after RIDE)",
-        summary="Last stages and classifiers on a shared backbone, trained to differ, their logits averaged",
+        summary="Experts (own last stage and classifier) on one backbone, trained to differ, logits averaged",
         paper="Wang et al., Long-tailed Recognition by Routing Diverse Distribution-Aware Experts, ICLR 2021",
         year=2021,
         changes="balanced softmax (logit-adjusted cross-entropy), not LDAM; experts of full width that "

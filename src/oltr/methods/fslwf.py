@@ -36,7 +36,7 @@ class Fslwf(Method):
     Settings = FslwfSettings
     needs_stage2 = True
     info = MethodInfo(
-        title="FSLwF",
+        title="Few-shot learning without forgetting (FSLwF)",
         summary="Attention over the weights of common classes generates those of rare ones",
         paper="Gidaris and Komodakis, Dynamic Few-Shot Visual Learning without Forgetting, CVPR 2018",
         year=2018,

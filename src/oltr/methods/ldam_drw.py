@@ -35,7 +35,7 @@ class LdamDrw(Method):
     Settings = LdamSettings
     info = MethodInfo(
         title="LDAM-DRW",
-        summary="Larger margins for rarer classes; in the second stage also larger weights",
+        summary="Larger margins for rarer classes; in the second stage also larger weights (re-weighting)",
         paper="Cao et al., Learning Imbalanced Datasets with Label-Distribution-Aware Margin Loss, "
         "NeurIPS 2019",
         year=2019,

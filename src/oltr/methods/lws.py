@@ -14,7 +14,7 @@ class Lws(Method):
 
     needs_stage2 = True
     info = MethodInfo(
-        title="LWS",
+        title="Learnable weight scaling (LWS)",
         summary="The plain model, then one learned scale per class on class-balanced batches",
         paper="Kang et al., Decoupling Representation and Classifier for Long-Tailed Recognition, ICLR 2020",
         year=2020,

@@ -15,7 +15,7 @@ class MetaModelNet(ModelRegression):
 
     info = MethodInfo(
         title="MetaModelNet",
-        summary="Residual blocks map a classifier of 1 image to one of 2, 4 ... many",
+        summary="Residual blocks map a classifier learned from 1 image to one learned from 2, 4 ... many",
         paper="Wang et al., Learning to Model the Tail, NeurIPS 2017",
         year=2017,
         changes="on fixed features; few-shot classifiers are mean features; all blocks are trained together, "

@@ -48,7 +48,8 @@ class ModelRegression(Method):
         "ECCV 2016",
         year=2016,
         changes="few-shot classifiers are mean features with the variance of 1 to 64 images, computed per "
-        "batch; the paper trains SVMs. Softmax cross-entropy for the hinge loss; two layers",
+        "batch; the paper trains SVMs. Softmax cross-entropy instead of the hinge loss; two "
+        "layers",
     )
 
     def regressor(self, dims: int) -> nn.Module:

@@ -76,8 +76,8 @@ class Oltr(Method):
         summary="Dynamic meta-embedding with a visual memory, and modulated attention",
         paper=PAPER,
         year=2019,
-        changes="the released form; attention starts at zero as intended, except where a recipe says "
-        "`released`; centroid distances have a floor",
+        changes="as in the released code; attention is initialised to zero as intended, except where a "
+        "recipe says `released`; centroid distances have a lower bound",
     )
 
     def __init__(self, settings: Mapping[str, Any], train_counts: Tensor, image_size: int):

@@ -36,7 +36,7 @@ class Range(Method):
     acts_on_features = True
     info = MethodInfo(
         title="Range loss",
-        summary="The plain model, then cross-entropy, short ranges within and distance between classes",
+        summary="The plain model, then cross-entropy with small ranges within and a margin between classes",
         paper="Zhang et al., Range Loss for Deep Face Recognition with Long-Tailed Training Data, ICCV 2017",
         year=2017,
         changes="a margin that fits v_direct, which is shorter than their features; a class with one pair "

@@ -36,10 +36,10 @@ class TauNorm(Method):
     Settings = TauNormSettings
     info = MethodInfo(
         title="τ-normalisation",
-        summary="The plain model, its classifier's weights divided by a power of their lengths",
+        summary="The plain model, its classifier weights divided by a power of their norm",
         paper="Kang et al., Decoupling Representation and Classifier for Long-Tailed Recognition, ICLR 2020",
         year=2020,
-        changes="τ by the mean accuracy of the classes that have validation images, in steps of 0.05",
+        changes="τ is chosen by the mean accuracy over classes with validation images, in steps of 0.05",
     )
 
     @torch.no_grad()

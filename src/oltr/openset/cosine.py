@@ -17,11 +17,11 @@ class Cosine(FittedScore[Tensor]):
     name = "cosine"
     info = ScoreInfo(
         title="Cosine to the nearest class mean",
-        summary="The largest cosine of the feature with a class's mean training feature",
+        summary="The cosine similarity of the feature to the nearest class mean",
         paper="Techapanurak et al., Hyperparameter-Free Out-of-Distribution Detection Using Cosine "
         "Similarity, ACCV 2020",
         year=2020,
-        changes="class means in the place of the classifier's weights, as any network has them",
+        changes="class means instead of the classifier's weights, so that it works with any network",
     )
     higher_is_known = True
     limits = (-1, 1)

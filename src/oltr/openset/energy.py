@@ -20,10 +20,10 @@ class Energy(Score):
     name = "energy"
     info = ScoreInfo(
         title="Energy",
-        summary="The logarithm of the summed exponentials of all logits",
+        summary="The log-sum-exp of the logits, log Σ exp(logits)",
         paper="Liu et al., Energy-based Out-of-distribution Detection, NeurIPS 2020",
         year=2020,
-        changes="the negative energy, so that high is familiar; no training with outliers",
+        changes="the negative energy, so that high is known; no fine-tuning with outliers",
     )
     higher_is_known = True
 

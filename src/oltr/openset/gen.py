@@ -16,8 +16,8 @@ class GeneralizedEntropy(Score):
 
     name = "gen"
     info = ScoreInfo(
-        title="Generalised entropy",
-        summary="An entropy of the 100 largest probabilities, in which small ones count nearly as much",
+        title="Generalised entropy (GEN)",
+        summary="The generalised entropy Σ p^0.1 (1 − p)^0.1 of the 100 largest probabilities",
         paper="Liu et al., GEN: Pushing the Limits of Softmax-Based Out-of-Distribution Detection, CVPR 2023",
         year=2023,
         changes="positive, so that high is unknown",

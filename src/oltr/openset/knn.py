@@ -30,11 +30,11 @@ class NearestNeighbours(FittedScore[_Neighbours]):
 
     name = "knn"
     info = ScoreInfo(
-        title="Nearest neighbours",
+        title="k-nearest-neighbour distance",
         summary="The distance of the normalised feature to its k-th nearest training feature",
         paper="Sun et al., Out-of-Distribution Detection with Deep Nearest Neighbors, ICML 2022",
         year=2022,
-        changes="k is at most the smallest class's training images, for the sake of rare classes",
+        changes="k is at most the number of training images of the smallest class, because of rare classes",
     )
     higher_is_known = False
 

@@ -31,12 +31,12 @@ class Mahalanobis(FittedScore[Whitened]):
     name = "mahalanobis"
     info = ScoreInfo(
         title="Mahalanobis distance",
-        summary="The distance to the nearest class mean, by the covariance within classes",
+        summary="The Mahalanobis distance to the nearest class mean, with the within-class covariance",
         paper="Lee et al., A Simple Unified Framework for Detecting Out-of-Distribution Samples and "
         "Adversarial Attacks, NeurIPS 2018",
         year=2018,
-        changes="on the last feature alone, no noise on the input; the covariance is shrunk after Ledoit and "
-        "Wolf (2004), so that few images suffice",
+        changes="last-layer features only, no input perturbation; Ledoit-Wolf shrinkage (2004) of the "
+        "covariance, so that few images suffice",
     )
     higher_is_known = False
 

@@ -13,8 +13,8 @@ class MaxLogit(Score):
 
     name = "max-logit"
     info = ScoreInfo(
-        title="Largest logit",
-        summary="The logit of the likeliest class, before any softmax",
+        title="Maximum logit",
+        summary="The largest logit, before any softmax",
         paper="Hendrycks et al., Scaling Out-of-Distribution Detection for Real-World Settings, ICML 2022",
         year=2022,
     )

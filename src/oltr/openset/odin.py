@@ -44,7 +44,7 @@ class Odin(Score):
     name = "odin"
     info = ScoreInfo(
         title="ODIN",
-        summary="The largest softmax probability at a high temperature, of images moved towards their class",
+        summary="The maximum softmax probability at a high temperature, after a small input perturbation",
         paper="Liang et al., Enhancing The Reliability of Out-of-distribution Image Detection in Neural "
         "Networks, ICLR 2018",
         year=2018,

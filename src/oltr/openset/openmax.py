@@ -45,12 +45,13 @@ class OpenMax(FittedScore[Tails]):
     name = "openmax"
     info = ScoreInfo(
         title="OpenMax",
-        summary="The probability of an extra class that grows with the distance to mean training logits",
+        summary="The probability of an extra class, computed from distances to mean training logits",
         paper="Bendale and Boult, Towards Open Set Deep Networks, CVPR 2016",
         year=2016,
-        changes="α = 2, as 10 suits overlapping classes alone; Euclidean distances; below 200 correct images "
-        "a class takes the tail of all classes' distances; distances allow for the error of a mean of few "
-        "images; negative logits give nothing; the predicted class stays the arg max of the logits",
+        changes="α = 2, because 10 suits only overlapping classes; Euclidean distances; classes with fewer "
+        "than 200 correct images use a Weibull tail fitted to the distances of all classes; distances are "
+        "corrected for the error of a mean over few images; negative logits are not revised; the predicted "
+        "class is still the arg max of the logits",
     )
     higher_is_known = False
     default_threshold = 0.5

@@ -28,12 +28,12 @@ class TextbookOpenMax(OpenMax):
 
     name = "openmax-textbook"
     info = ScoreInfo(
-        title="OpenMax, textbook form",
-        summary="The same with a tail of each class's own images and ten classes that give way, as published",
+        title="OpenMax, as published",
+        summary="OpenMax as published: a separate Weibull tail for each class, the top ten classes revised",
         paper="Bendale and Boult, Towards Open Set Deep Networks, CVPR 2016",
         year=2016,
-        changes="Euclidean distances, as its algorithm prints (its experiments add cosines); the predicted "
-        "class stays the arg max of the logits",
+        changes="Euclidean distances, as in the printed algorithm (the experiments add cosine distances); "
+        "the predicted class is still the arg max of the logits",
     )
 
     def learn(self, features: Tensor, logits: Tensor, labels: Tensor) -> Tails:

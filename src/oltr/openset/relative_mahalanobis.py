@@ -28,11 +28,11 @@ class RelativeMahalanobis(FittedScore[_Both]):
     name = "relative-mahalanobis"
     info = ScoreInfo(
         title="Relative Mahalanobis distance",
-        summary="The Mahalanobis distance to the nearest class, less that to all training images together",
+        summary="The Mahalanobis distance to the nearest class, minus that to all training images together",
         paper="Ren et al., A Simple Fix to Mahalanobis Distance for Improving Near-OOD Detection, ICML "
         "workshop 2021",
         year=2021,
-        changes="both covariances are shrunk after Ledoit and Wolf (2004), so that few images suffice",
+        changes="Ledoit-Wolf shrinkage (2004) of both covariances, so that few images suffice",
     )
     higher_is_known = False
 

@@ -21,12 +21,12 @@ class Scale(Score):
     name = "scale"
     info = ScoreInfo(
         title="SCALE",
-        summary="The energy of logits that were scaled by how widely the feature's activations are spread",
+        summary="The energy of logits that are scaled by the spread of the feature's activations",
         paper="Xu et al., Scaling for Training Time and Post-hoc Out-of-distribution Detection Enhancement, "
         "ICLR 2024",
         year=2024,
-        changes="the logits are scaled in the place of the feature, the same for a head without a bias; of "
-        "features that can be negative the positive part counts; the 85th percentile for every network",
+        changes="the logits are scaled instead of the feature, which is the same for a head without bias; "
+        "negative activations count as zero; the 85th percentile for every network",
     )
     higher_is_known = True
     percentile: ClassVar[int] = 85
@@ -45,7 +45,7 @@ class Scale70(Scale):
     info = replace(
         Scale.info,
         title="SCALE, 70th percentile",
-        summary="SCALE by the largest 30 % of the activations instead of 15 %",
+        summary="SCALE with the largest 30 % of the activations instead of 15 %",
         changes=Scale.info.changes.replace("85th", "70th"),
     )
     percentile = 70

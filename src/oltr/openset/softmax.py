@@ -14,8 +14,8 @@ class Softmax(Score):
 
     name = "softmax"
     info = ScoreInfo(
-        title="Largest softmax probability",
-        summary="The probability of the likeliest class",
+        title="Maximum softmax probability (MSP)",
+        summary="The maximum softmax probability (MSP), that of the likeliest class",
         paper="Hendrycks and Gimpel, A Baseline for Detecting Misclassified and Out-of-Distribution "
         "Examples in Neural Networks, ICLR 2017",
         year=2017,

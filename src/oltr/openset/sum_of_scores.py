@@ -60,11 +60,11 @@ def _info(*parts: type[Score]) -> ScoreInfo:
     infos = [part.info for part in parts]
     return ScoreInfo(
         title=" + ".join(info.title for info in infos),
-        summary=f"The sum of {' and '.join(part.name for part in parts)}, each by its mean and deviation on "
-        "validation images",
+        summary=f"The sum of {' and '.join(part.name for part in parts)}, each standardised on validation "
+        "images",
         paper="; ".join(info.paper for info in infos),
         year=max(info.year for info in infos),
-        changes="the sum is ours",
+        changes="the combination is ours",
     )
 
 

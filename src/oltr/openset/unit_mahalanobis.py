@@ -29,12 +29,12 @@ class UnitMahalanobis(FittedScore[_Sphere]):
 
     name = "unit-mahalanobis"
     info = ScoreInfo(
-        title="Mahalanobis distance of directions",
-        summary="The Mahalanobis distance between directions of features, seen from their mean direction",
+        title="Mahalanobis distance of normalised features",
+        summary="The Mahalanobis distance of features that are normalised, centred and normalised again",
         paper="Müller and Hein, Mahalanobis++: Improving OOD Detection via Feature Normalization, ICML 2025",
         year=2025,
-        changes="directions are seen from their mean in training; the covariance is shrunk after Ledoit and "
-        "Wolf (2004), so that few images suffice",
+        changes="normalised features are centred on their training mean and normalised again; Ledoit-Wolf "
+        "shrinkage (2004) of the covariance, so that few images suffice",
     )
     higher_is_known = False
 

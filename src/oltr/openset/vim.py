@@ -30,12 +30,12 @@ class VirtualLogit(FittedScore[_Space]):
 
     name = "vim"
     info = ScoreInfo(
-        title="Virtual-logit matching",
-        summary="How much of the feature lies where no training feature does, less the energy",
+        title="Virtual-logit matching (ViM)",
+        summary="Scaled norm of the feature outside the subspace of training features, minus the energy",
         paper="Wang et al., ViM: Out-of-Distribution with Virtual-logit Matching, CVPR 2022",
         year=2022,
-        changes="the origin is the mean training feature, as outputs hold no classifier weights; the "
-        "principal space has half of the dimensions that training features fill",
+        changes="the origin is the mean training feature, because outputs have no classifier weights; the "
+        "principal subspace has half of the dimensions that training features span",
     )
     higher_is_known = False
 

@@ -32,13 +32,13 @@ class WhitenedCosine(FittedScore[Directions]):
     name = "whitened-cosine"
     info = ScoreInfo(
         title="Whitened cosine to the nearest class mean",
-        summary="The largest cosine of the feature with a class mean, from the mean of all and after "
-        "whitening by the covariance within classes",
+        summary="The cosine similarity to the nearest class mean, of features centred and whitened by the "
+        "within-class covariance",
         paper="Dehak et al., Front-End Factor Analysis for Speaker Verification, IEEE Transactions on Audio, "
         "Speech, and Language Processing 2011",
         year=2011,
-        changes="seen from the mean feature; class means in the place of single recordings; the covariance "
-        "is shrunk after Ledoit and Wolf (2004), so that few images suffice",
+        changes="features are centred on the mean feature; class means instead of single recordings; "
+        "Ledoit-Wolf shrinkage (2004) of the covariance, so that few images suffice",
     )
     higher_is_known = True
     limits = (-1, 1)

@@ -16,16 +16,16 @@ _SHOWN = {
 def disagreements(kept: Report, measured: Report) -> list[str]:
     """What report.json says otherwise, as far as it would show."""
     found = [
-        f"{key} is {measured[key]!r}, there {kept[key]!r}"
+        f"{key} is {measured[key]!r}, not {kept[key]!r}"
         for key in ("method", "backbone", "shots")
         if kept[key] != measured[key]
     ]
     named = [[(line.name, line.train_count) for line in each.per_class] for each in (measured, kept)]
     if named[0] != named[1]:
-        found.append("the names or training images of its classes are others")
+        found.append("the names or training images of its classes differ")
     parts = list(_SHOWN)
     if kept.open and measured.open and _rule(kept.open) != _rule(measured.open):
-        found.append(f"the rejection rule is {_rule(measured.open)}, there {_rule(kept.open)}")
+        found.append(f"the rejection rule is {_rule(measured.open)}, not {_rule(kept.open)}")
         parts.remove("open")  # those numbers follow from the rule
     numbers = [
         f"{part}.{key}"
@@ -34,12 +34,12 @@ def disagreements(kept: Report, measured: Report) -> list[str]:
         if _differ(_value(kept, part, key), _value(measured, part, key))
     ]
     if numbers:
-        found.append(f"other numbers at {first_few(numbers)}")
+        found.append(f"other values of {first_few(numbers)}")
     lines = sum(
         _differ(a.accuracy, b.accuracy) or _differ(a.f1, b.f1)
         for a, b in zip(kept.per_class, measured.per_class, strict=False)
     )
-    return found + ([f"other numbers of {count(lines, 'class')}"] if lines else [])
+    return found + ([f"other values for {count(lines, 'class')}"] if lines else [])
 
 
 def _rule(part: Open) -> str:

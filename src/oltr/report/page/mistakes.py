@@ -54,19 +54,23 @@ def confident_mistakes(decisions: Decisions, most: int = 20) -> Mistakes:
     """Test images given another known class, the most confident first."""
     labels, predictions = decisions.labels, decisions.predictions
     wrong = (labels != OPEN) & (predictions != OPEN) & (labels != predictions)
-    return _worst("The most confident mistakes", "test", decisions, wrong, decisions.confidence, most)
+    return _worst("Most confident errors", "test", decisions, wrong, decisions.confidence, most)
 
 
 def tail_taken_for_open(decisions: Decisions, groups: np.ndarray, most: int = 20) -> Mistakes:
     """Test images of few-shot classes called unknown, the least familiar by the score first."""
     wrong = _is_tail(decisions.labels, groups) & (decisions.predictions == OPEN)
-    return _worst("Tail images taken for open", "test", decisions, wrong, -_familiar(decisions), most)
+    return _worst(
+        "Few-shot images rejected as unknown", "test", decisions, wrong, -_familiar(decisions), most
+    )
 
 
 def open_taken_for_tail(decisions: Decisions, groups: np.ndarray, most: int = 20) -> Mistakes:
     """Open images given a few-shot class, the most familiar by the score first."""
     wrong = _is_tail(decisions.predictions, groups) & (decisions.labels == OPEN)
-    return _worst("Open images taken for the tail", "open", decisions, wrong, _familiar(decisions), most)
+    return _worst(
+        "Open images assigned to few-shot classes", "open", decisions, wrong, _familiar(decisions), most
+    )
 
 
 def _is_tail(classes: Tensor, groups: np.ndarray) -> Tensor:

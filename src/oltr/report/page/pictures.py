@@ -75,8 +75,8 @@ def _note(shown: Runs, runs: Runs) -> str:
     if not left_out:
         return ""
     if len(left_out) < len(shown):
-        return f"Without {', '.join(left_out)}."
-    return f"Of the {len(runs)} runs: {', '.join(run.name for run in shown)}."
+        return f"Not shown: {', '.join(left_out)}."
+    return f"Shown of {len(runs)} runs: {', '.join(run.name for run in shown)}."
 
 
 def as_picture(figure: RunFigure, drawn: Figure, note: str = "") -> Picture:

@@ -76,8 +76,8 @@ def data_cautions(runs: Sequence[MeasuredRun]) -> list[str]:
     others = [each.name for each in runs if _fingerprint(each.run) != _fingerprint(first.run)]
     if others:
         cautions.append(
-            f"Other data than those of {first.name}: {', '.join(others)}. The numbers stand side by side, "
-            "but differences may come from the data; figures that need the same images say so in their place."
+            f"Not the same data as {first.name}: {', '.join(others)}. Differences in the results may come "
+            "from the data; figures that need the same images say so in their place."
         )
     return cautions
 
@@ -95,9 +95,9 @@ def _measured(run: TrainedRun, kept: Report, by: Sequence[str]) -> MeasuredRun:
         hint = problem.try_this or "the page without this run"
         raise UserError(f"{run.name}: {problem.what}", problem.why, hint) from None
     if not caution and (others := disagreements(kept, report)):
-        caution = f"its report.json does not fit the run ({'; '.join(others)}). This page shows what its "
+        caution = f"its report.json does not match the run ({'; '.join(others)}). This page is computed "
         caution += (
-            f"outputs, run.yaml and classes.json give; oltr evaluate {run.path} writes the report anew."
+            f"from its outputs, run.yaml and classes.json; oltr evaluate {run.path} updates the report."
         )
     return MeasuredRun(run, report, " ".join(filter(None, (caution, lost))))
 
@@ -111,7 +111,7 @@ def _columns(run: TrainedRun, kept: Report, by: Sequence[str]) -> tuple[tuple[st
     try:
         _ = asked.by_group
     except UserError as problem:
-        return (), f"its report.json tells of groups that cannot be measured now. {problem.what}"
+        return (), f"its report.json has groups that cannot be computed now. {problem.what}"
     return asked.grouped_by, ""
 
 

@@ -81,18 +81,16 @@ def _unknown(caught: Caught | None) -> str:
     if caught is None:
         return "not tested on unknown ones"
     alarms = _of_a_hundred(caught.false_alarms)
-    return f"notices {_of_a_hundred(caught.unknown)} unknown ones while rejecting {alarms} known"
+    return f"detects {_of_a_hundred(caught.unknown)} unknown ones while rejecting {alarms} known"
 
 
 def _rule(run: TrainedRun, caught: Caught | None) -> tuple[list[str], bool]:
     """The rejection rule, and whether it is of no use."""
     if caught is None:
-        return [
-            "There were no open images, so nothing is known of how it treats what it has never seen."
-        ], False
+        return ["There were no open images, so the detection of unknown classes was not measured."], False
     words, faults = str(run.rule), ""
     if caught.unknown < ALMOST_NONE:
-        faults = " That catches almost no unknown image."
+        faults = " That detects almost no unknown image."
     elif caught.false_alarms > MOST:
         faults = " That rejects most known images."
     note = run.rule.note
@@ -105,10 +103,10 @@ def _known(run: MeasuredRun, alike: Sequence[MeasuredRun], of: int) -> str:
     if run.report.num_classes == 1:
         return f"{run.name} knows a single class, so it cannot mistake known images for each other"
     if overall is None:
-        return f"{run.name} could not be measured, for no class has test images"
-    who = "Right" if of == 1 else f"{_who(run, alike, of)}: right"
-    alike_words = ", every class counting alike" if _share_of_images(run) else ""
-    return f"{who} on {_of_a_hundred(overall)} known images{alike_words}"
+        return f"{run.name} could not be measured: no class has test images"
+    who = "Classifies" if of == 1 else f"{_who(run, alike, of)}: classifies"
+    mean = " (mean over classes)" if _share_of_images(run) else ""
+    return f"{who} {_of_a_hundred(overall)} known images correctly{mean}"
 
 
 def _who(run: MeasuredRun, alike: Sequence[MeasuredRun], of: int) -> str:
@@ -132,8 +130,8 @@ def _share_of_images(run: MeasuredRun) -> list[str]:
     if overall is None or abs(share - overall) <= ONE_POINT:
         return []
     return [
-        f"Its test images are spread unevenly over the classes: of the {count(len(test), 'image')} "
-        f"themselves it names {_percent(share)} rightly."
+        f"Its test images are spread unevenly over the classes: of all {count(len(test), 'image')} it "
+        f"classifies {_percent(share)} correctly."
     ]
 
 
@@ -143,14 +141,14 @@ def _warnings(run: MeasuredRun) -> list[str]:
     if classes > 1 and closed.overall is not None and near_chance(closed.overall, classes):
         warnings.append(
             f"Its accuracy is near chance: guessing among {classes:,} classes gives {_percent(1 / classes)}. "
-            "The network has hardly learned, or its data and labels do not belong together."
+            "The network has hardly learned, or images and labels do not match."
         )
     elif closed.few == 0 and run.report.shots.few:
-        warnings.append("No image of a few-shot class is recognised: the tail is lost.")
+        warnings.append("No image of a few-shot class is classified correctly.")
     auroc = _auroc(run)
     if auroc is not None and auroc < HARDLY_BETTER:
         warnings.append(
-            f"Its score hardly tells known from unknown images (AUROC {auroc:.2f}; a coin has 0.50)."
+            f"Its score hardly separates known from unknown images (AUROC {auroc:.2f}; chance is 0.50)."
         )
     return warnings
 
@@ -167,7 +165,7 @@ def _others(runs: Sequence[MeasuredRun], best: MeasuredRun) -> list[str]:
     ours, theirs = _auroc(best), _auroc(top)
     if ours is not None and theirs is not None and theirs > ours and f"{theirs:.2f}" != f"{ours:.2f}":
         sentences.append(
-            f"{top.name} tells known from unknown images better: AUROC {theirs:.2f} against {ours:.2f}."
+            f"{top.name} separates known from unknown images better: AUROC {theirs:.2f} against {ours:.2f}."
         )
     return sentences
 
@@ -187,12 +185,12 @@ def _numbers(run: MeasuredRun, caught: Caught | None) -> tuple[Tile, ...]:
         if getattr(shots, group)
     ]
     if closed.top5 is not None:
-        tiles.append(_tile("top 5", closed.top5, "right class among the five likeliest"))
+        tiles.append(_tile("top-5", closed.top5, "correct class among the five likeliest"))
     if caught is not None and run.report.open is not None:
         found = (run.report.open.interval or {}).get("unknown_recall")
         note = f"{rule.score}, threshold {rule.threshold:.3g}"
-        tiles.append(_tile("unknown caught", caught.unknown, note, found))
-        tiles.append(_tile("false alarms", caught.false_alarms, "known images called unknown", caught.within))
+        tiles.append(_tile("unknown detected", caught.unknown, note, found))
+        tiles.append(_tile("known rejected", caught.false_alarms, "called unknown", caught.within))
     return tuple(tiles)
 
 

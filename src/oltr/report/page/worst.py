@@ -63,17 +63,18 @@ def worst_images(run: TrainedRun) -> tuple[list[WorstImages], str]:
     kinds = [
         (
             confident_mistakes(decisions, MOST),
-            "Test images given another known class, the surest first: often wrong labels, or twins.",
-            "No test image was given another known class.",
+            "Test images assigned to another known class, highest confidence first: often wrong labels, or "
+            "classes that look alike.",
+            "No test image was assigned to another known class.",
         ),
         (
             tail_taken_for_open(decisions, run.groups, MOST),
-            "Test images of few-shot classes called unknown, the least familiar first: rare taken for new.",
+            "Test images of classes with few training images, the highest unknown score first.",
             "No image of a few-shot class was called unknown.",
         ),
         (
             open_taken_for_tail(decisions, run.groups, MOST),
-            "Open images given a few-shot class, the most familiar first: new taken for rare.",
+            "Images of classes that are not in the training data, the lowest unknown score first.",
             "There are no open images." if run.unseen is None else "No open image got a few-shot class.",
         ),
     ]
