@@ -54,7 +54,7 @@ def test_the_counts_in_a_head_are_left_out():
 
 def test_a_run_whose_head_held_the_counts_is_opened_and_continued(pack, tmp_path):
     config, manifest = tiny_config("balanced-softmax", epochs=(1, 1)), open_pack(pack).manifest
-    network, _ = train(config, manifest, tmp_path / "run", TrainOptions())
+    network, *_ = train(config, manifest, tmp_path / "run", TrainOptions())
     folder = RunFolder(tmp_path / "run")
     counts = torch.tensor(manifest.train_counts()).float()
     for file in (folder.model, folder.stage_weights(1), folder.stage_weights(2)):

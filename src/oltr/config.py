@@ -8,7 +8,7 @@ import math
 import types
 import typing
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar, Union
 
 from oltr.errors import UserError
@@ -47,6 +47,7 @@ class DataConfig:
     mean: tuple[float, float, float] = (0.485, 0.456, 0.406)
     std: tuple[float, float, float] = (0.229, 0.224, 0.225)
     eval_size: int | None = None  # outside training the centre crop is resized to this; none: image_size
+    eval_size_by: Literal["fixed", "validation"] = "fixed"  # validation: only if better than image_size
     test_flip: bool = False  # a trained run's outputs are means over each image and its mirror image
 
     @property
@@ -173,6 +174,10 @@ class RunConfig:
     @property
     def num_stages(self) -> int:
         return 1 if self.stage2 is None else 2
+
+    def seen_at(self, size: int) -> RunConfig:
+        """The run evaluated at another size, which is settled."""
+        return replace(self, data=replace(self.data, eval_size=size, eval_size_by="fixed"))
 
     @property
     def ends_frozen(self) -> bool:

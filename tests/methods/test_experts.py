@@ -123,7 +123,7 @@ def test_a_compiler_takes_the_head_and_its_loss_in_one_graph():
 @pytest.mark.parametrize("backbone", ["resnet10_half", "test_convnext"])
 def test_a_run_is_read_back(pack, tmp_path, backbone):
     config = tiny_config("experts", epochs=(1, 1), backbone=backbone)
-    network, _ = train(config, open_pack(pack).manifest, tmp_path / "run", TrainOptions())
+    network, *_ = train(config, open_pack(pack).manifest, tmp_path / "run", TrainOptions())
     images = torch.randn(2, 3, 32, 32)
     again = TrainedRun(tmp_path / "run").network.cpu()
     torch.testing.assert_close(again(images).logits, network.cpu().eval()(images).logits)

@@ -27,7 +27,7 @@ def test_the_second_network_starts_by_saying_what_the_first_said():
 def test_a_run_changes_the_scales_alone_and_is_read_back(pack, tmp_path):
     config = tiny_config("lws", epochs=(1, 1))
     assert config.stage2.sampler == "class-aware"
-    network, _ = train(config, open_pack(pack).manifest, tmp_path / "run", TrainOptions())
+    network, *_ = train(config, open_pack(pack).manifest, tmp_path / "run", TrainOptions())
     folder = RunFolder(tmp_path / "run")
     before, after = load_file(folder.stage_weights(1)), load_file(folder.model)
     scale = after.pop("head.scale")

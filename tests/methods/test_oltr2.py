@@ -102,7 +102,7 @@ def test_a_finished_run_is_without_its_auxiliary_parts_and_decides_by_the_memory
     config = tiny_config("oltr2", epochs=(1, 1), settings=METHODS["oltr2"].all_settings({"experts": 2}))
     views = dataclasses.replace(config.stage1, views=3, mix="cutmix", mix_partner="balanced")
     config = dataclasses.replace(config, stage1=views, stage2=None)
-    network, _ = train(config, open_pack(pack).manifest, tmp_path / "run", TrainOptions())
+    network, *_ = train(config, open_pack(pack).manifest, tmp_path / "run", TrainOptions())
     run, images = TrainedRun(tmp_path / "run"), torch.randn(2, 3, 32, 32)
     assert not [name for name in run.network.state_dict() if name.startswith("auxiliary")]
     torch.testing.assert_close(run.network.cpu()(images).logits, network.cpu().eval()(images).logits)

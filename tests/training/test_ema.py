@@ -102,7 +102,7 @@ def test_without_decay_the_average_is_the_last_step(pack, tmp_path):
 
 def test_the_averaged_weights_are_kept_and_handed_on(pack, tmp_path):
     manifest, config = open_pack(pack).manifest, averaging(0.9, keep="last")
-    network, _ = train(config, manifest, tmp_path / "run", TrainOptions(**ON_CPU))
+    network, *_ = train(config, manifest, tmp_path / "run", TrainOptions(**ON_CPU))
     folder = RunFolder(tmp_path / "run")
     saved = folder.load_checkpoint()
     kept = load_file(folder.model)

@@ -179,7 +179,7 @@ def test_an_interrupted_run_under_adamw_resumes_exactly_on_a_gpu(pack, tmp_path,
 
 
 def test_kept_statistics_stay_while_the_weights_learn(pack, tmp_path):
-    network, _ = train(tuned_config(keep="last"), open_pack(pack).manifest, tmp_path / "run", ON_CPU)
+    network, *_ = train(tuned_config(keep="last"), open_pack(pack).manifest, tmp_path / "run", ON_CPU)
     norms = [module for module in network.backbone.modules() if isinstance(module, _BatchNorm)]
     assert norms
     for norm in norms:  # as they were made

@@ -75,7 +75,7 @@ def test_strong_augmentation_reaches_the_weights(pack, tmp_path):
     for name, changes in (("weak", {}), ("strong", {"affine": 0.6, "colour": 0.8, "erase": 0.5})):
         config = dataclasses.replace(plain, data=dataclasses.replace(plain.data, **changes))
         with console.silent():
-            network, _ = train(config, manifest, tmp_path / name, TrainOptions())
+            network, *_ = train(config, manifest, tmp_path / name, TrainOptions())
         found.append(network.state_dict())
     assert not same(*found)
 
@@ -219,7 +219,7 @@ def test_without_validation_the_last_epoch_counts(pack, tmp_path):
     # A pack is read by row, so the rows stay; only the split is renamed away.
     table = manifest.table.assign(split=manifest.table["split"].replace({"val": "train"}))
     merged = dataclasses.replace(Manifest.build(table, manifest.root), pack=manifest.pack)
-    network, _ = train(tiny_config("plain"), merged, tmp_path / "run", TrainOptions())
+    network, *_ = train(tiny_config("plain"), merged, tmp_path / "run", TrainOptions())
     last = torch.load(RunFolder(tmp_path / "run").last, map_location="cpu", weights_only=True)["network"]
     assert same({k: v.cpu() for k, v in network.state_dict().items()}, last)
 

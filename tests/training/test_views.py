@@ -260,7 +260,7 @@ def test_an_interrupted_run_resumes_exactly(pack, tmp_path, monkeypatch, method,
 
 def test_a_finished_model_is_without_its_auxiliary_parts(pack, tmp_path):
     manifest, config = open_pack(pack).manifest, mixing_changes(method=RECORDER, epochs=(1, 1))
-    trained, _ = train(config, manifest, tmp_path / "run", ON_CPU)
+    trained, *_ = train(config, manifest, tmp_path / "run", ON_CPU)
     counts = torch.from_numpy(manifest.train_counts())
     loaded = load_network(RunFolder(tmp_path / "run"), config, counts)
     assert trained.auxiliary is None and loaded.auxiliary is None

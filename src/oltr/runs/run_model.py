@@ -29,7 +29,8 @@ class RunModel:
     def __init__(self, path: str | Path, name: str | None = None):
         self.path, self.folder = Path(path), RunFolder(path)
         self.facts = self.folder.finished_run()  # run.yaml
-        self.config = build(RunConfig, self.facts["config"])
+        config = build(RunConfig, self.facts["config"])
+        self.config = config.seen_at(size) if (size := self.facts.get("eval_size")) else config
         self.name = name or self.path.name
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 

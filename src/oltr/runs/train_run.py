@@ -39,7 +39,7 @@ def train_run(
         return None if process_rank() > 0 else Report.load(folder.report)
     if manifest.pack is not None:
         warn_of_frame(open_pack(manifest.pack), wanted, f"recipe {config.recipe} wants them")
-    network, images = train(config, manifest, out, options, source)
+    network, images, config = train(config, manifest, out, options, source)
     return measure_run(config, network, images, manifest, out, options)
 
 

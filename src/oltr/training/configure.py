@@ -58,6 +58,8 @@ def assemble(
 ) -> RunConfig:
     """The recipe and method with `values` and `changes` on top; nothing is looked for on this machine."""
     changed = parse_changes(changes)
+    if "eval_size" in (changed.get("data") or {}):
+        changed = merge({"data": {"eval_size_by": "fixed"}}, changed)  # asked for, not a candidate
     config = _one_view(with_card(recipe_config(recipe, method, merge(values, changed))))
     if image_size is not None:
         config = _at_size(config, image_size)

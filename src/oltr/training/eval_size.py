@@ -1,13 +1,18 @@
-"""Whether a network takes images of another size than it is trained at, tried before training."""
+"""Evaluation at another size than that of training: whether a network takes it, and whether it pays."""
 
 from __future__ import annotations
 
 import torch
 
 from oltr.config import RunConfig
+from oltr.console import console
+from oltr.distributed import rank
 from oltr.errors import UserError
 from oltr.nn.attention import SpatialAttention
+from oltr.nn.network import Network
 from oltr.training.build import build_method, build_network
+from oltr.training.stage import Run
+from oltr.training.validation import validate
 
 
 @torch.no_grad()
@@ -27,3 +32,27 @@ def check_eval_size(config: RunConfig, train_counts: torch.Tensor) -> None:
     except Exception as problem:  # networks raise various errors for a size
         why = f"{config.backbone} says: {' '.join(str(problem).split())[:200]}"
         raise UserError(what, why, f"{back}, or another --backbone") from problem
+
+
+def choose_eval_size(run: Run, network: Network) -> None:
+    """Have the run evaluated at the size of training, unless eval_size is better on validation images."""
+    data = run.config.data
+    if data.eval_size_by == "fixed" or data.eval_size is None or data.eval_size == data.image_size:
+        return
+    size, why = data.image_size, "no validation images"
+    if "val" in run.images:
+        trained, other = (_accuracy(run, network, each) for each in (data.image_size, data.eval_size))
+        size = data.eval_size if other > trained else data.image_size
+        why = f"validation accuracy {100 * trained:.1f} % at {data.image_size} px, "
+        why += f"{100 * other:.1f} % at {data.eval_size} px"
+    console.say(f"evaluated at {size} px: {why}")
+    run.config = run.config.seen_at(size)
+    if rank() == 0:
+        run.folder.write(run.folder.run() | {"eval_size": size})
+
+
+def _accuracy(run: Run, network: Network, size: int) -> float:
+    seen, counts = run.config.seen_at(size), run.method.train_counts
+    found = validate(network.to(run.device), run.images, seen, counts, run.device, run.workers)["overall"]
+    assert found is not None
+    return found

@@ -37,6 +37,7 @@ class Start:
     weights: dict[str, Tensor] | None = None  # of the finished stage before it
     checkpoint: dict[str, Any] | None = None  # of the last finished epoch of `stage`
     history: list[dict[str, Any]] = field(default_factory=list)  # a row for each finished epoch
+    eval_size: int | None = None  # that was chosen
 
 
 def find_start(

@@ -19,7 +19,7 @@ from oltr.methods import Method
 from oltr.nn.network import Network
 from oltr.training.adjust import adjust
 from oltr.training.build import build_method, build_network, build_stage2
-from oltr.training.eval_size import check_eval_size
+from oltr.training.eval_size import check_eval_size, choose_eval_size
 from oltr.training.features import frozen_features
 from oltr.training.fit import fit_stage, prepare_features
 from oltr.training.inference import embed_images
@@ -35,8 +35,9 @@ from oltr.wording import count
 
 def train(
     config: RunConfig, manifest: Manifest, out: str | Path, options: TrainOptions, source: str = ""
-) -> tuple[Network, dict[str, Images]]:
-    """Train a run; returns the network with the kept weights, and the images, still open."""
+) -> tuple[Network, dict[str, Images], RunConfig]:
+    """Train a run; returns the network with the kept weights, the images, still open, and the configuration
+    with what was chosen in training."""
     check_trainable(manifest)
     folder, start = RunFolder(out), Start()
     method = build_method(config, torch.from_numpy(manifest.train_counts()))
@@ -52,12 +53,15 @@ def train(
         else:
             folder.check_free()
         start = find_start(folder, config, method, manifest, options)
+        start.eval_size = folder.run().get("eval_size") if resuming else None
         if not resuming and config.train_backbone != "none":
             _try_files(manifest, config.data.stored_size)
 
     processes = launch(options)
     with stop_others_on_failure(processes):
         start = processes.broadcast(start)
+        if start.eval_size is not None:
+            config = config.seen_at(start.eval_size)
         if config.train_backbone == "none":
             images = frozen_features(config, manifest, processes.device, kept_features(folder))
         else:
@@ -82,27 +86,35 @@ def train(
             if rank() == 0 and not resuming and not folder.can_resume():
                 folder.discard()
             raise
-    return network, run.images
+    return network, run.images, run.config
 
 
 def _train_stages(run: Run, start: Start) -> Network:
     """The stages one after another; what was finished earlier is not trained again."""
     config, method = run.config, run.method
     network = build_network(config, method, 1, weights=config.weights)
+    learns_until = 1 if config.ends_frozen else config.num_stages
     for number in range(1, config.num_stages + 1):
         if number == 2:
             network = build_stage2(config, method, network)
-        if number >= start.stage:
-            prepare_features(run, network)
-        if number >= start.stage and fit_stage(run, number, network):
-            continue
-        if number == start.stage:
-            train_stage(run, number, network, start.checkpoint)
-        elif number > start.stage:
-            train_stage(run, number, network)
-        elif number == start.stage - 1 and start.weights is not None:
-            network.load_state_dict(start.weights)
+        _train_stage(run, number, network, start)
+        if number == learns_until and config.train_backbone != "none":
+            choose_eval_size(run, network)
     return network
+
+
+def _train_stage(run: Run, number: int, network: Network, start: Start) -> None:
+    """One stage: fitted, trained from the start or from a checkpoint, or loaded."""
+    if number >= start.stage:
+        prepare_features(run, network)
+        if fit_stage(run, number, network):
+            return
+    if number == start.stage:
+        train_stage(run, number, network, start.checkpoint)
+    elif number > start.stage:
+        train_stage(run, number, network)
+    elif number == start.stage - 1 and start.weights is not None:
+        network.load_state_dict(start.weights)
 
 
 def _finish(run: Run, network: Network) -> None:
