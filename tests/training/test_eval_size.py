@@ -106,8 +106,8 @@ def test_validation_images_decide_for_real(pack, tmp_path, capsys):
 
 
 def test_a_size_that_is_asked_for_is_no_candidate():
-    assert configure("photos", "oltr2").data.eval_size_by == "validation"
-    asked_for = configure("photos", "oltr2", changes=["data.eval_size=144"]).data
+    assert configure("photos", "plain").data.eval_size_by == "validation"
+    asked_for = configure("photos", "plain", changes=["data.eval_size=144"]).data
     assert (asked_for.eval_size, asked_for.eval_size_by) == (144, "fixed")
-    both = configure("photos", "oltr2", changes=["data.eval_size=144", "data.eval_size_by=validation"]).data
+    both = configure("photos", "plain", changes=["data.eval_size=144", "data.eval_size_by=validation"]).data
     assert both.eval_size_by == "validation"
