@@ -52,8 +52,8 @@ class DataConfig:
 
     @property
     def seen_size(self) -> int:
-        """The side of what the network sees outside training."""
-        return self.eval_size or self.image_size
+        """The side of what the network sees outside training; image_size until validation has decided."""
+        return self.eval_size if self.eval_size and self.eval_size_by == "fixed" else self.image_size
 
     @property
     def frame(self) -> Frame:

@@ -212,7 +212,7 @@ class Recognizer(Teachable):
         elif score is not None or threshold is not None or unknown_rate != "run":
             rate = None if unknown_rate == "run" else unknown_rate
             run = run.under(other_rule(run, score, threshold, rate))
-        config, rule = run.config, run.rule
+        config, rule = run.folder.config(), run.rule
         recognizer = cls(
             config.method,
             config.backbone,

@@ -1,7 +1,7 @@
 """The evaluation size that validation images decide on: the run is measured, used and resumed at it."""
 
 import dataclasses
-from itertools import product
+import re
 
 import pytest
 import torch
@@ -14,8 +14,10 @@ from oltr.runs.collect import collect_outputs
 from oltr.runs.train_run import train_run
 from oltr.training import eval_size as module
 from oltr.training import train as train_module
+from oltr.training.command import train_command
 from oltr.training.configure import configure
 from oltr.training.options import TrainOptions
+from oltr.training.run_folder import RunFolder
 from tests.helpers.tiny import tiny_config
 
 CPU, ON_CPU = torch.device("cpu"), TrainOptions(accelerator="cpu")
@@ -47,7 +49,8 @@ def fitted(config):
     return dataclasses.replace(config, stage2=dataclasses.replace(config.stage2, **FITTED))
 
 
-@pytest.mark.parametrize(("method", "wanted"), list(product(["plain", "oltr2", "fit"], [TRAINED, LARGER])))
+@pytest.mark.parametrize("wanted", [TRAINED, LARGER])
+@pytest.mark.parametrize("method", ["plain", "oltr2", "fit", "crt", "logit-adjusted"])
 def test_the_better_size_is_that_of_the_run(pack, tmp_path, asked, method, wanted):
     sizes, better = asked
     better[:] = [wanted]
@@ -66,16 +69,16 @@ def test_the_better_size_is_that_of_the_run(pack, tmp_path, asked, method, wante
 
 
 def test_a_stopped_run_goes_on_at_the_chosen_size(pack, tmp_path, asked, monkeypatch):
-    def stop(*_):
-        raise KeyboardInterrupt
+    def stop(run, number, network):
+        if number == 2:
+            raise KeyboardInterrupt
 
     sizes, better = asked
     better[:] = [TRAINED]
     config, manifest = fitted(candidate("oltr2")), open_pack(pack).manifest
     train_run(config, manifest, tmp_path / "straight", ON_CPU)
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr(train_module, "prepare_features", lambda run, network: None)
-        patched.setattr(train_module, "build_stage2", stop)
+        patched.setattr(train_module, "fit_stage", stop)
         train_run(config, manifest, tmp_path / "run", ON_CPU)
     assert yaml.safe_load((tmp_path / "run" / "run.yaml").read_text())["eval_size"] == TRAINED
     better[:] = [LARGER]  # would be chosen now
@@ -102,7 +105,9 @@ def test_validation_images_decide_for_real(pack, tmp_path, capsys):
     train_run(candidate("plain"), open_pack(pack).manifest, tmp_path / "run", ON_CPU)
     said = capsys.readouterr().err
     chosen = TrainedRun(tmp_path / "run").config.data.seen_size
-    assert f"evaluated at {chosen} px: validation accuracy" in said
+    found = re.search(r"evaluated at (\d+) px: validation accuracy (.*) % at 32 px, (.*) % at 40 px", said)
+    assert found and int(found[1]) == chosen
+    assert chosen == (LARGER if float(found[3]) > float(found[2]) else TRAINED)
 
 
 def test_a_size_that_is_asked_for_is_no_candidate():
@@ -111,3 +116,28 @@ def test_a_size_that_is_asked_for_is_no_candidate():
     assert (asked_for.eval_size, asked_for.eval_size_by) == (144, "fixed")
     both = configure("photos", "plain", changes=["data.eval_size=144", "data.eval_size_by=validation"]).data
     assert both.eval_size_by == "validation"
+
+
+def test_a_command_leads_to_the_same_candidate():
+    for config in (
+        configure("photos", "plain", image_size=64),
+        configure("photos", "plain", changes=["data.eval_size=144", "data.eval_size_by=validation"]),
+        configure("photos", "plain", changes=["data.eval_size=144"]),
+    ):
+        words, exact = train_command(config, "SOURCE")
+        assert exact, words
+
+
+def test_until_it_is_settled_the_size_is_that_of_training():
+    data = candidate("plain").data
+    assert data.seen_size == TRAINED and dataclasses.replace(data, eval_size_by="fixed").seen_size == LARGER
+
+
+def test_a_run_of_an_earlier_version_is_gone_on_with(pack, tmp_path):
+    config, manifest = candidate("plain"), open_pack(pack).manifest
+    train_run(config.seen_at(LARGER), manifest, tmp_path / "run", ON_CPU)
+    file = tmp_path / "run" / "run.yaml"
+    told = yaml.safe_load(file.read_text())
+    del told["config"]["data"]["eval_size_by"]
+    file.write_text(yaml.safe_dump(told))
+    RunFolder(tmp_path / "run").check_same(config, manifest)

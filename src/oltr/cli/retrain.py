@@ -75,7 +75,7 @@ def _prepared(run: TrainedRun, folder: RunFolder) -> tuple[Path, RunConfig]:
     rule = run.rule
     threshold = rule.threshold if rule.unknown_rate is None else None
     decision = DecisionConfig(rule.score, threshold, rule.unknown_rate)
-    config = dataclasses.replace(run.config, decision=decision)
+    config = dataclasses.replace(run.folder.config(), decision=decision)
     if config.distill.teacher is not None and run.changes:
         console.warn(f"the teacher {config.distill.teacher} does not know the classes of now: it is left out")
         config = dataclasses.replace(config, distill=DistillConfig())

@@ -58,6 +58,8 @@ def settings_changed(base: Mapping[str, Any], wanted: Mapping[str, Any], place: 
             changes += settings_changed(before, value, f"{place}{key}.")
         elif value != before:
             changes.append(f"{place}{key}={_as_yaml(value)}")
+            if (by := wanted.get(f"{key}_by")) == base.get(f"{key}_by") is not None:
+                changes.append(f"{place}{key}_by={by}")  # or a size that is set would be taken as settled
     return changes
 
 

@@ -6,6 +6,7 @@ import torch
 
 from oltr.config import RunConfig
 from oltr.console import console
+from oltr.data.features import Features
 from oltr.distributed import rank
 from oltr.errors import UserError
 from oltr.nn.attention import SpatialAttention
@@ -18,8 +19,8 @@ from oltr.training.validation import validate
 @torch.no_grad()
 def check_eval_size(config: RunConfig, train_counts: torch.Tensor) -> None:
     """Refuse an evaluation size that the run's network cannot work at, by one pass of a blank image."""
-    size, trained = config.data.seen_size, config.data.image_size
-    if size == trained:
+    size, trained = config.data.eval_size, config.data.image_size
+    if size is None or size == trained:
         return
     network = build_network(config, build_method(config, train_counts), config.num_stages).eval()
     what = f"data.eval_size is {size}, and this network takes images of {trained} px alone."
@@ -36,11 +37,12 @@ def check_eval_size(config: RunConfig, train_counts: torch.Tensor) -> None:
 
 def choose_eval_size(run: Run, network: Network) -> None:
     """Have the run evaluated at the size of training, unless eval_size is better on validation images."""
-    data = run.config.data
+    data, val = run.config.data, run.images.get("val")
     if data.eval_size_by == "fixed" or data.eval_size is None or data.eval_size == data.image_size:
         return
+    assert not isinstance(val, Features)  # of one size already
     size, why = data.image_size, "no validation images"
-    if "val" in run.images:
+    if val is not None:
         trained, other = (_accuracy(run, network, each) for each in (data.image_size, data.eval_size))
         size = data.eval_size if other > trained else data.image_size
         why = f"validation accuracy {100 * trained:.1f} % at {data.image_size} px, "

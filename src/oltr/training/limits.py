@@ -35,7 +35,7 @@ def check_limits(config: RunConfig) -> None:
     within("seed", config.seed, 0, 2**32 - 1)
     within("data.image_size", config.data.image_size, 8, 2048)
     within("data.stored_size", config.data.stored_size, config.data.image_size, 4096)
-    within("data.eval_size", config.data.seen_size, 8, 2048)
+    within("data.eval_size", config.data.eval_size or config.data.image_size, 8, 2048)
     within("adjust_tau", config.adjust_tau, -5, 5)
     if config.adjust_tau != 1 and config.adjust != "fixed":
         raise UserError(

@@ -84,11 +84,12 @@ def _shared_stage1(other: RunFolder, config: RunConfig, method: Method, manifest
     if not other.stage_weights(1).is_file():
         raise UserError(f"Stage 1 of {other.path} is not finished.", try_this="finish it with --resume")
     # A head that was fitted has no checkpoint.
-    history = other.load_checkpoint()["history"] if other.last.is_file() else []
+    history = other.load_checkpoint()["history"] if other.last.is_file() else other.read_metrics()
     history = [row for row in history if row["stage"] == 1]
     return Start(2, other.load_weights(other.stage_weights(1)), None, history)
 
 
 def _stage1_settings(config: RunConfig) -> dict[str, Any]:
     every = plain_values(dataclasses.asdict(config))
+    every["data"].pop("eval_size_by")  # for what is done with it
     return {name: every[name] for name in STAGE1_SETTINGS}

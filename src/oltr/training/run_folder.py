@@ -60,7 +60,7 @@ class RunFolder:
 
     def can_resume(self) -> bool:
         """Whether an epoch or a fitted stage has ended, from which training can go on."""
-        return self.last.is_file() or self.stage_weights(1).is_file()
+        return self.last.is_file() or any(self.stage_weights(stage).is_file() for stage in (1, 2))
 
     def check_free(self) -> None:
         """Refuse a folder that holds something already, or that cannot be written.
@@ -127,6 +127,8 @@ class RunFolder:
         # Runs of version 0.1 have no decision.
         free = _FREE if "decision" in self.run()["config"] else (*_FREE, "decision")
         changed = [line for line in changed if line.split(":")[0].split(".")[0] not in free]
+        if "eval_size_by" not in self.run()["config"]["data"]:  # the run is of an earlier version
+            changed = [line for line in changed if not line.startswith("data.eval_size_by:")]
         if self._same_teacher(config):
             changed = [line for line in changed if not line.startswith("distill.teacher:")]
         elif theirs["distill"]["teacher"] == ours["distill"]["teacher"] is not None:

@@ -16,6 +16,7 @@ from oltr.data.manifest import Manifest
 from oltr.distributed import rank
 from oltr.errors import UserError
 from oltr.methods import Method
+from oltr.nn.multilevel import MultilevelBackbone
 from oltr.nn.network import Network
 from oltr.training.adjust import adjust
 from oltr.training.build import build_method, build_network, build_stage2
@@ -93,13 +94,15 @@ def _train_stages(run: Run, start: Start) -> Network:
     """The stages one after another; what was finished earlier is not trained again."""
     config, method = run.config, run.method
     network = build_network(config, method, 1, weights=config.weights)
-    learns_until = 1 if config.ends_frozen else config.num_stages
     for number in range(1, config.num_stages + 1):
+        first = network
         if number == 2:
-            network = build_stage2(config, method, network)
+            network = build_stage2(config, method, first)
+            if isinstance(network.backbone, MultilevelBackbone) and config.train_backbone != "none":
+                choose_eval_size(run, first)  # before its features are computed
         _train_stage(run, number, network, start)
-        if number == learns_until and config.train_backbone != "none":
-            choose_eval_size(run, network)
+    if not isinstance(network.backbone, MultilevelBackbone):
+        choose_eval_size(run, network)
     return network
 
 

@@ -34,9 +34,7 @@ def origin(measured: MeasuredRun) -> Origin:
     """What run.yaml tells, and how to do it again."""
     run, note = measured.run, ""
     try:
-        config = dataclasses.replace(
-            run.config, shots=run.facts["config"]["shots"], decision=decision_of(run)
-        )
+        config = dataclasses.replace(run.folder.config(), decision=decision_of(run))
         source, root = str(run.facts.get("source") or "SOURCE"), run.facts.get("root")
         words, exact = train_command(config, source, root=root, out=_again(run))
     except UserError as problem:  # e.g. a recipe file that is gone
