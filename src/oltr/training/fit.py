@@ -10,6 +10,7 @@ from oltr.distributed import copy_from_first, rank
 from oltr.nn.multilevel import MultilevelBackbone
 from oltr.nn.network import Network
 from oltr.training.inference import embed_images
+from oltr.training.metrics_file import write_metrics
 from oltr.training.stage import Run
 from oltr.training.validation import validate
 
@@ -62,6 +63,6 @@ def fit_stage(run: Run, number: int, network: Network) -> bool:
     )
     console.say(f"stage {number}: head fitted to {len(labels):,} features in {seconds:.1f} s{accuracy}")
     if rank() == 0:
-        run.folder.write_metrics(run.history)
+        write_metrics(run.folder.metrics, run.history)
         run.folder.save_weights(run.folder.stage_weights(number), network.state_dict())
     return True

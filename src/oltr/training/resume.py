@@ -13,6 +13,7 @@ from oltr.data.manifest import Manifest
 from oltr.errors import UserError
 from oltr.methods import Method
 from oltr.training.build import build_method
+from oltr.training.metrics_file import read_metrics
 from oltr.training.options import TrainOptions
 from oltr.training.run_folder import (
     RunFolder,
@@ -55,7 +56,7 @@ def find_start(
         return Start(finished + 1, None, saved, history)
     # A stage that is fitted writes no checkpoint.
     by_steps = saved["stage"] if saved else 0
-    history += [row for row in folder.read_metrics() if by_steps < row["stage"] <= finished]
+    history += [row for row in read_metrics(folder.metrics) if by_steps < row["stage"] <= finished]
     return Start(finished + 1, folder.load_weights(folder.stage_weights(finished)), None, history)
 
 
@@ -84,7 +85,7 @@ def _shared_stage1(other: RunFolder, config: RunConfig, method: Method, manifest
     if not other.stage_weights(1).is_file():
         raise UserError(f"Stage 1 of {other.path} is not finished.", try_this="finish it with --resume")
     # A head that was fitted has no checkpoint.
-    history = other.load_checkpoint()["history"] if other.last.is_file() else other.read_metrics()
+    history = other.load_checkpoint()["history"] if other.last.is_file() else read_metrics(other.metrics)
     history = [row for row in history if row["stage"] == 1]
     return Start(2, other.load_weights(other.stage_weights(1)), None, history)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import hashlib
 import json
@@ -233,32 +232,12 @@ class RunFolder:
                 "train again, in a new --out",
             ) from None
 
-    def write_metrics(self, history: list[dict[str, Any]]) -> None:
-        """metrics.csv from the epochs so far, written anew each time: a resumed run has no row twice."""
-        with atomic_write(self.metrics) as part, part.open("w", newline="", encoding="utf-8") as file:
-            table = csv.DictWriter(file, fieldnames=list(history[0]))
-            table.writeheader()
-            table.writerows(history)
-
-    def read_metrics(self) -> list[dict[str, Any]]:
-        """The rows of metrics.csv, numbers again; none where no epoch has ended."""
-        if not self.metrics.is_file():
-            return []
-        with self.metrics.open(newline="", encoding="utf-8") as file:
-            return [{name: _number(cell) for name, cell in row.items()} for row in csv.DictReader(file)]
-
     def write(self, values: dict[str, Any]) -> None:
         """run.yaml, atomically."""
         with atomic_write(self.path / "run.yaml") as part:
             part.write_text(
                 yaml.safe_dump(plain_values(values), sort_keys=False, allow_unicode=True), encoding="utf-8"
             )
-
-
-def _number(cell: str) -> float | None:
-    if not cell:
-        return None
-    return int(cell) if cell.isdecimal() else float(cell)
 
 
 def data_identity(manifest: Manifest) -> dict[str, Any]:

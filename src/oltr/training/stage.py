@@ -24,6 +24,7 @@ from oltr.training.ema import WeightAverage
 from oltr.training.frozen import freeze, set_training_mode
 from oltr.training.inference import class_means
 from oltr.training.limits import views_in_words
+from oltr.training.metrics_file import write_metrics
 from oltr.training.optimizer import load_momentum, make_optimizer
 from oltr.training.processes import SingleProcess
 from oltr.training.run_folder import RunFolder
@@ -255,7 +256,7 @@ class Stage:
 
         def write() -> None:
             write_state(state, folder.last)
-            folder.write_metrics(history)
+            write_metrics(folder.metrics, history)
 
         self.writer.start(write)
 
