@@ -5,7 +5,8 @@
 Each RUN is a finished run of `oltr2` that was trained from images. Its first stage is measured with the
 classifier it was trained with, with a linear head fitted to the features of several levels of its backbone,
 and with the same beside the memory. Percent: accuracy on test images, mean over classes, nothing rejected;
-AUROC of test against open images. Nothing is chosen here. Rows are named after the run's folder.
+AUROC of test against open images. Nothing is chosen here. Rows are named after the run's folder;
+`--eval-size` measures at another size than the run's.
 """
 
 from __future__ import annotations
@@ -97,12 +98,15 @@ def measured(outputs: Outputs, images: dict[str, Images], counts: Tensor) -> dic
 def main() -> None:
     parser = argparse.ArgumentParser(description="A memory beside the head of a network that was trained.")
     parser.add_argument("runs", type=Path, nargs="+")
+    parser.add_argument("--eval-size", type=int, help="pixels; that of each run unless given")
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
     rows = []
     for path in arguments.runs:
         run = TrainedRun(path)
         config = dataclasses.replace(run.config, stage2=None)
+        if arguments.eval_size is not None:
+            config = config.seen_at(arguments.eval_size)
         counts = torch.from_numpy(run.own_data.train_counts())
         method = build_method(config, counts)
         images = open_images(run.own_data, list(PARTS), config.data.frame, config.data.image_size, CPU)

@@ -176,7 +176,7 @@ class RunConfig:
         return 1 if self.stage2 is None else 2
 
     def seen_at(self, size: int) -> RunConfig:
-        """The run evaluated at another size, which is settled."""
+        """The run evaluated at `size`, whatever validation images would prefer."""
         return replace(self, data=replace(self.data, eval_size=size, eval_size_by="fixed"))
 
     @property

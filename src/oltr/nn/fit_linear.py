@@ -27,8 +27,7 @@ def fit_linear(
     what others say of each image), or a function that gives the rows of a slice. The problem is convex and
     starts at zero: the result depends on the data alone.
     """
-    first = _rows(prior, slice(0, 1))
-    classes, images = first.shape[-1], len(labels)
+    classes, images = _rows(prior, slice(0, 1)).shape[-1], len(labels)
     size = max(AT_ONCE // classes, 1)
     blocks = [slice(start, min(start + size, images)) for start in range(0, images, size)]
     weight = torch.zeros(classes, features.shape[1], device=features.device, requires_grad=True)

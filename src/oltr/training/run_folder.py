@@ -126,7 +126,7 @@ class RunFolder:
         # Runs of version 0.1 have no decision.
         free = _FREE if "decision" in self.run()["config"] else (*_FREE, "decision")
         changed = [line for line in changed if line.split(":")[0].split(".")[0] not in free]
-        if "eval_size_by" not in self.run()["config"]["data"]:  # the run is of an earlier version
+        if "eval_size_by" not in self.run()["config"].get("data", {}):  # of an earlier version
             changed = [line for line in changed if not line.startswith("data.eval_size_by:")]
         if self._same_teacher(config):
             changed = [line for line in changed if not line.startswith("distill.teacher:")]

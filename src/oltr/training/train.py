@@ -95,9 +95,8 @@ def _train_stages(run: Run, start: Start) -> Network:
     config, method = run.config, run.method
     network = build_network(config, method, 1, weights=config.weights)
     for number in range(1, config.num_stages + 1):
-        first = network
         if number == 2:
-            network = build_stage2(config, method, first)
+            first, network = network, build_stage2(config, method, network)
             if isinstance(network.backbone, MultilevelBackbone) and config.train_backbone != "none":
                 choose_eval_size(run, first)  # before its features are computed
         _train_stage(run, number, network, start)
