@@ -5,6 +5,7 @@
     python benchmarks/step.py --small --recipe glyphs --sizes 32x100 --image-size 32 --parts    # the demo's
     python benchmarks/step.py --sizes 128x1000 --schedule                 # a rate for each step
     python benchmarks/step.py --recipe ms1m-lt --sizes 128x74500 --image-size 112 --memory      # faces
+    python benchmarks/step.py --recipe ms1m-lt ... --memory --rounds 4 --steps 2   # the same on a CPU
 
 Both steps go through the library's own machinery (on a GPU: bfloat16, channels-last, compiled, a CUDA graph,
 fused SGD), on the same made-up images, which are on the device and need no augmentation. Times are medians of
@@ -139,12 +140,15 @@ def measure(
     parts: bool,
     memory: bool,
     schedule: bool,
+    rounds: int | None = None,
+    length: int | None = None,
 ) -> dict[str, Any]:
     """Both steps at one size, timed in turn unless they are too large to be there together."""
     torch.compiler.reset()  # no code of another size is used, nor one made to fit both
     row: dict[str, Any] = {"recipe": recipe, "batch": batch, "classes": classes, "image_size": size}
     steps: dict[str, Measured] = {}
-    turns, length = (ROUNDS, STEPS) if device.type == "cuda" else (SHORT_ROUNDS, SHORT_STEPS)
+    usual = (ROUNDS, STEPS) if device.type == "cuda" else (SHORT_ROUNDS, SHORT_STEPS)
+    turns, length = rounds or usual[0], length or usual[1]
     for name in ("plain", "oltr", *([NO_ATTENTION] if parts else []), *([NO_MEMORY] if memory else [])):
         gc.collect()
         before = torch.cuda.memory_allocated() if device.type == "cuda" else 0
@@ -155,22 +159,22 @@ def measure(
             alone = steps.pop(name)
             row[f"{name}_ms"] = statistics.median(alone.run(length) for _ in range(turns))
             del alone
-    rounds = []
+    timed = []
     for _ in range(turns):
-        rounds.append({name: step.run(length) for name, step in steps.items()})
+        timed.append({name: step.run(length) for name, step in steps.items()})
         if schedule:
-            rounds[-1][SCHEDULED] = steps["oltr"].run(length, schedule=True)
-    for name in rounds[0]:
-        row[f"{name}_ms"] = statistics.median(turn[name] for turn in rounds)
+            timed[-1][SCHEDULED] = steps["oltr"].run(length, schedule=True)
+    for name in timed[0]:
+        row[f"{name}_ms"] = statistics.median(turn[name] for turn in timed)
     if schedule:
-        row["schedule_ratio"] = statistics.median(turn[SCHEDULED] / turn["oltr"] for turn in rounds)
+        row["schedule_ratio"] = statistics.median(turn[SCHEDULED] / turn["oltr"] for turn in timed)
     row["ratio"] = row["oltr_ms"] / row["plain_ms"]
     if memory:
         row["memory_ratio"] = row["oltr_ms"] / row[f"{NO_MEMORY}_ms"]
     if parts:
         # Of turns next to each other: a machine's speed drifts.
-        head = statistics.median((turn[NO_ATTENTION] - turn["plain"]) / turn["oltr"] for turn in rounds)
-        every = statistics.median(1 - turn["plain"] / turn["oltr"] for turn in rounds)
+        head = statistics.median((turn[NO_ATTENTION] - turn["plain"]) / turn["oltr"] for turn in timed)
+        every = statistics.median(1 - turn["plain"] / turn["oltr"] for turn in timed)
         row |= {"head_share_of_step": head, "head_and_attention_share_of_step": every}
     return {key: round(value, 3) if isinstance(value, float) else value for key, value in row.items()}
 
@@ -187,6 +191,8 @@ def main() -> None:
     parser.add_argument("--parts", action="store_true", help="also without attention")
     parser.add_argument("--memory", action="store_true", help="also without the memory")
     parser.add_argument("--schedule", action="store_true", help="also with a rate for each step")
+    parser.add_argument("--rounds", type=int, help="instead of 5 on a GPU, 40 on a CPU")
+    parser.add_argument("--steps", type=int, help="of a round, instead of 20 on a GPU, 8 on a CPU")
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
     device = torch.device("cpu" if arguments.small or not torch.cuda.is_available() else "cuda")
@@ -198,7 +204,8 @@ def main() -> None:
     for batch, classes in sizes:
         schedule = arguments.schedule and classes < ALONE_FROM
         recipe, parts, memory = arguments.recipe, arguments.parts, arguments.memory
-        rows.append(measure(batch, classes, image_size, device, recipe, parts, memory, schedule))
+        how = schedule, arguments.rounds, arguments.steps
+        rows.append(measure(batch, classes, image_size, device, recipe, parts, memory, *how))
         cells = [rows[-1][key] for key in COLUMNS.values()]
         print(
             "".join(f"{'–' if c is None else f'{c:.2f}' if isinstance(c, float) else c:>10}" for c in cells),
