@@ -28,7 +28,7 @@ from oltr.training.feature_cache import FeatureCache, cache_name, image_keys
 from oltr.training.precision import autocast
 from oltr.wording import count
 
-BATCH = {"cpu": 16, "cuda": 128}  # images; few, to stay in a CPU's caches
+BATCH = {"cpu": 32, "cuda": 128}  # images
 WRITE_EVERY = 30  # seconds, after which the cache is written
 TOLD_AFTER = 128  # images, from whose speed the whole time is estimated
 VERSION = 2  # of what `resized` and `MultilevelBackbone.describe` compute: others are not used

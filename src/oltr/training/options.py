@@ -8,6 +8,8 @@ from pathlib import Path
 
 import torch
 
+from oltr.device import network_device
+
 
 @dataclass
 class TrainOptions:
@@ -24,7 +26,5 @@ class TrainOptions:
 
 def training_device(options: TrainOptions) -> torch.device:
     """The device on which this process trains."""
-    if options.accelerator == "cpu" or not torch.cuda.is_available():
-        return torch.device("cpu")
     local = os.environ.get("LOCAL_RANK", os.environ.get("SLURM_LOCALID", 0))
-    return torch.device("cuda", int(local) if options.devices > 1 else 0)
+    return network_device(cpu=options.accelerator == "cpu", gpu=int(local) if options.devices > 1 else 0)
