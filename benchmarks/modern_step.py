@@ -23,6 +23,7 @@ from oltr.data.augment import Augment
 from oltr.data.batches import TrainBatches
 from oltr.data.image_access import Images
 from oltr.data.longtail import exponential_counts
+from oltr.device import best_device
 from oltr.training.build import build_method, build_network
 from oltr.training.configure import configure
 from oltr.training.ema import WeightAverage
@@ -90,7 +91,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=STEPS)
     arguments = parser.parse_args()
     make_deterministic()
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    device = best_device()
     if arguments.profile:
         measured = Measured(*CASES[arguments.profile], device)
         with torch.profiler.profile() as profiled:

@@ -63,6 +63,13 @@ def no_images(monkeypatch):
     monkeypatch.setattr(split_outputs, "collect_outputs", lambda *_, **__: pytest.fail("images are read"))
 
 
+def test_its_network_runs_channels_last(run):
+    convolutions = [each for each in run.network.modules() if isinstance(each, torch.nn.Conv2d)]
+    assert convolutions
+    for each in convolutions:
+        assert each.weight.is_contiguous(memory_format=torch.channels_last)
+
+
 def views_of(run, pack, split):
     """The centre crops of a split's images."""
     images = open_images(open_pack(pack).manifest, [split], 32, 32, CPU)[split]

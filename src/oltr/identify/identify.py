@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from oltr.console import console
-from oltr.device import network_device
+from oltr.device import best_device
 from oltr.errors import UserError
 from oltr.identify.images import embedded
 from oltr.identify.left_out import warn_of_same, warn_of_trained, warn_of_zeros
@@ -85,7 +85,7 @@ def answer(
     for part in (asked, *(each for each in parts if each is not asked)):
         warn_of_zeros(part, embeddings[0])
     if device is None:
-        device = network_device()
+        device = best_device()
     shots = None
     if question.shots is not None:
         pair = [filled(each) for each in question.shots]

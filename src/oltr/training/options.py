@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from oltr.device import network_device
+from oltr.device import best_device
 
 
 @dataclass
@@ -27,4 +27,4 @@ class TrainOptions:
 def training_device(options: TrainOptions) -> torch.device:
     """The device on which this process trains."""
     local = os.environ.get("LOCAL_RANK", os.environ.get("SLURM_LOCALID", 0))
-    return network_device(cpu=options.accelerator == "cpu", gpu=int(local) if options.devices > 1 else 0)
+    return best_device(cpu=options.accelerator == "cpu", gpu=int(local) if options.devices > 1 else 0)
