@@ -80,7 +80,7 @@ def photos_table(photos: dict[str, Any], tuned: dict[str, Any], methods: Sequenc
             values = [100 * row[figure] for row in rows]
             cells.append(f"{statistics.mean(values):.1f} ± {statistics.stdev(values):.1f}")
         lines.append(f"| {name} | {' | '.join(cells)} |")
-    seconds = photos["rows"][0]["seconds"]  # the one that was measured on a quiet machine
+    seconds = statistics.median(row["seconds"] for row in load("photos-default.json")["rows"])
     note = (
         "Percent on Flowers-102 made long-tailed (82 classes with 55 down to 3 training photos, 1,445 in "
         "all; 20 classes unknown; photos of 128 px), mean ± deviation over three splits; `few`: classes with "
