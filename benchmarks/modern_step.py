@@ -1,6 +1,6 @@
 """What a step of `oltr2` costs beside plain's under the modern recipe, by views and experts.
 
-    python benchmarks/modern_step.py --out benchmarks/results/modern_step.json    # one GPU, or a CPU
+    python benchmarks/modern_step.py --out benchmarks/results/modern-step.json    # one GPU, or a CPU
     python benchmarks/modern_step.py --profile "oltr2, 3 views"                   # the kernels of one of them
 
 Whole steps of the library on made-up images of CIFAR-100-LT's size and classes, with augmentation, mixing,
