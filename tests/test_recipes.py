@@ -7,7 +7,8 @@ from oltr.errors import UserError
 from oltr.methods import METHODS
 from oltr.recipes import file_names, find_file, load_recipe, merge, recipe_names, resolve, with_epochs
 from oltr.recipes import files as recipe_files
-from oltr.training.configure import configure, recipe_config
+from oltr.training.configure import assemble, configure, recipe_config
+from oltr.training.limits import check_limits
 from tests.helpers.installed import installed
 
 ROLES = {"backbone", "attention", "direct_feature", "classifier", "memory"}
@@ -16,7 +17,8 @@ ROLES = {"backbone", "attention", "direct_feature", "classifier", "memory"}
 @pytest.mark.parametrize("method", list(METHODS))
 @pytest.mark.parametrize("recipe", recipe_names())
 def test_every_recipe_fits_every_method(recipe, method):
-    config = resolve(recipe, method)
+    config = assemble(recipe, method, {})
+    check_limits(config)
     assert (config.recipe, config.method) == (recipe, method)
     assert config.data.stored_size >= config.data.image_size
     METHODS[method](config.settings, torch.tensor([5, 3]), config.data.image_size)

@@ -72,7 +72,7 @@ class StageConfig:
     views: int = 1  # augmented views of each image in a step
     mix: Literal["none", "cutmix", "mixup"] = "none"  # the first view with that of a partner image
     mix_chance: float = 0.5  # that an image is mixed
-    # batch: another image of the same batch; balanced: an image of a class drawn uniformly
+    # batch: a random image of the same batch; balanced: an image of a class drawn uniformly
     mix_partner: Literal["batch", "balanced"] = "batch"
     mosaics: float = 0.0  # weight of the loss of mosaics, which are of no class; 0: none are made
     lr: float = 0.1  # backbone, attention and direct feature
@@ -183,6 +183,11 @@ class RunConfig:
     def ends_frozen(self) -> bool:
         """Whether the backbone is frozen in the last stage."""
         return "backbone" in self.stage(self.num_stages).frozen
+
+    @property
+    def head_fitted(self) -> bool:
+        """Whether a method that can fit its head does so, not a linear probe trained by steps in stage 1."""
+        return self.ends_frozen and (self.train_backbone == "none" or self.num_stages == 2)
 
 
 def within(name: str, value: float, least: float, most: float = math.inf) -> None:

@@ -65,8 +65,8 @@ def chosen_by_loops(logits, labels, counts):
     variance = 0.0
     for i in known:
         weight = 1 / (len(present) * number[int(labels[i])])
-        variance += weight**2 * (right(best, i) - right(0, i) - gain) ** 2
-    error = math.sqrt(variance * len(known) / (len(known) - 1))
+        variance += weight**2 * (right(best, i) - right(0, i)) ** 2
+    error = math.sqrt(variance)
     return best if gain > error else 0.0, gain, error
 
 
@@ -105,6 +105,17 @@ def test_one_image_is_never_enough_and_of_equals_the_nearest_to_zero_is_taken():
     equal[:4, TAUS.index(0.0)] = 1 - labels[:4]
     assert best_tau(equal, labels).tau == 0.25  # rather than −0.25, 0.5 ...
     assert str(best_tau(said[:, :1].repeat(1, len(TAUS)), labels)).endswith("(no other is better)")
+
+
+@pytest.mark.parametrize("sizes", [[1], [1, 100], [1] + [10] * 99, [2, 50]])
+def test_one_image_is_never_enough_whatever_its_class_weighs(sizes):
+    labels = torch.repeat_interleave(torch.arange(len(sizes)), torch.tensor(sizes))
+    said = labels[:, None].repeat(1, len(TAUS))
+    said[0, : TAUS.index(0.25)] = len(sizes)  # wrong up to 0
+    found = best_tau(said, labels)
+    assert found.tau == 0 and found.gain == found.standard_error == pytest.approx(
+        1 / (len(sizes) * sizes[0]), abs=1e-6
+    )
 
 
 def test_noise_hardly_chooses_and_hardly_hurts():

@@ -196,3 +196,18 @@ def test_the_table_has_the_mean_rate_of_each_epoch(pack, tmp_path):
         stage, epoch = config.stage(int(row["stage"])), int(row["epoch"]) - 1
         expected = sum(stage.lr * stage.lr_factor(epoch, step, steps) for step in range(steps)) / steps
         assert float(row["lr"]) == pytest.approx(expected)
+
+
+def test_what_timm_keeps_out_of_weight_decay_has_none():
+    network = a_network("vit_tiny_patch16_224")
+    net = network.backbone.net
+    for stage in (ADAMW, StageConfig(weight_decay=0.05, weight_decay_on="matrices")):
+        decay = {
+            id(p): g["weight_decay"]
+            for g in make_optimizer(network, stage, False).param_groups
+            for p in g["params"]
+        }
+        assert net.pos_embed.ndim == net.cls_token.ndim == 3
+        assert decay[id(net.pos_embed)] == decay[id(net.cls_token)] == 0
+        assert decay[id(net.blocks[0].attn.qkv.weight)] == 0.05
+        assert decay[id(net.blocks[0].norm1.weight)] == 0

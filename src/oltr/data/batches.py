@@ -37,7 +37,7 @@ class TrainBatch(NamedTuple):
 
 
 class MixedBatch(NamedTuple):
-    """Images, then as many partners to mix them with: pixels and labels are 2B, draws (V + 1)·B×34.
+    """Images, then as many partners to mix them with: pixels and labels are 2B, draws (V + 1)·B×34 or more.
 
     The draws are those of the first views, then of the partners, then of the other views.
     """

@@ -50,9 +50,9 @@ class Method(nn.Module):
     first_stage: str = "plain"
     needs_stage2: ClassVar[bool] = False  # whether without a second stage it is the plain model
     score: ClassVar[str] = "softmax"  # the open-set score, unless the user chooses another
-    frozen_score: ClassVar[str | None] = None  # where the backbone ends frozen; None: the same
+    frozen_score: ClassVar[str | None] = None  # of a head fitted on a frozen backbone; None: the same
     works_frozen: ClassVar[bool] = True  # whether it can do without learning anything in the backbone
-    frozen_class_means: ClassVar[bool] = False  # whether its head on a frozen backbone is a `MemoryHead`
+    frozen_class_means: ClassVar[bool] = False  # whether its fitted head is a `MemoryHead`
     # Whether a loss pulls at v_direct itself: where the backbone is frozen, it is given a layer to act on.
     acts_on_features: ClassVar[bool] = False
     backbone_frozen = False  # in the last stage; whoever builds the method from a configuration says so
@@ -80,9 +80,9 @@ class Method(nn.Module):
         return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
     @classmethod
-    def own_score(cls, backbone_frozen: bool) -> str:
-        """The open-set score of a run whose backbone is, or is not, frozen in the last stage."""
-        return cls.frozen_score if backbone_frozen and cls.frozen_score else cls.score
+    def own_score(cls, head_fitted: bool) -> str:
+        """The open-set score of a run whose head is, or is not, fitted to features of a frozen backbone."""
+        return cls.frozen_score if head_fitted and cls.frozen_score else cls.score
 
     def build_stage1(self, backbone: Backbone) -> Network:
         """The network of stage 1: a linear classifier on the pooled map, or on a layer after it."""

@@ -31,6 +31,8 @@ class ExpertsSettings:
 
     def __post_init__(self) -> None:
         within("settings.experts", self.experts, 1)
+        within("settings.logit_scale", self.logit_scale, 1e-6)
+        within("settings.diversity", self.diversity, 0)
         within("settings.temperature", self.temperature, 1e-6)
 
 

@@ -45,7 +45,7 @@ def score_of(wish: DecisionConfig, config: RunConfig, has_validation: bool) -> s
 
 def own_score(config: RunConfig) -> str:
     """The score of the run's method, unless the user chooses another."""
-    return METHODS[config.method].own_score(config.ends_frozen)
+    return METHODS[config.method].own_score(config.head_fitted)
 
 
 def choose_rule(

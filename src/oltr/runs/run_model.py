@@ -105,7 +105,7 @@ class RunModel:
     def added_rows(self) -> AddedRows:
         """What makes the trained network's outputs those of the classes known now."""
         needed = self.changes.added and METHODS[self.config.method].frozen_class_means
-        if not self.folder.model.is_file() and not (needed and self.config.ends_frozen):
+        if not self.folder.model.is_file() and not (needed and self.config.head_fitted):
             return self.changes.rows(self.centre())
         memory = self.changes.memory(self.trained_network.head, self.trained_counts)
         return self.changes.rows(self.centre(), memory, self.class_means(self.changes))

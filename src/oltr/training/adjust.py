@@ -63,9 +63,9 @@ def log_frequencies(train_counts: Tensor) -> Tensor:
 def best_tau(predictions: Tensor, labels: Tensor, taus: tuple[float, ...] = TAUS) -> Adjustment:
     """The τ of the best mean class accuracy, of equals the one nearest to 0: N×T, N.
 
-    It has to be better than τ = 0 by more than a standard error, or else τ = 0 stays. The gain is a mean of
-    paired differences d (−1, 0 or 1) with weights w such that classes count alike, and its variance
-    N / (N − 1) Σ w² (d − gain)²; a single image is therefore never enough.
+    It has to be better than τ = 0 by more than a standard error, or else τ = 0 stays. The gain is Σ w d of
+    paired differences d (−1, 0 or 1), with weights w such that classes count alike; its variance, where there
+    is nothing to gain, is Σ w² d². A single image is therefore never enough.
     """
     predictions, labels = predictions[labels != OPEN], labels[labels != OPEN]
     _, classes, images = labels.unique(return_inverse=True, return_counts=True)
@@ -75,8 +75,7 @@ def best_tau(predictions: Tensor, labels: Tensor, taus: tuple[float, ...] = TAUS
     place = max(range(len(taus)), key=lambda i: (accuracies[i], -abs(taus[i]), taus[i]))
     difference = right[:, place] - right[:, taus.index(0.0)]
     gain = float(weights @ difference)
-    variance = float(weights.square() @ (difference - gain).square()) * len(labels) / max(len(labels) - 1, 1)
-    error = math.sqrt(variance)
+    error = math.sqrt(float(weights.square() @ difference.square()))
     better = gain > error + 1e-9
     return Adjustment(taus[place] if better else 0.0, "validation", round(gain, 6), round(error, 6))
 

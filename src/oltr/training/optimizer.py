@@ -19,7 +19,8 @@ def make_optimizer(network: Network, stage: StageConfig, fused: bool) -> torch.o
     """One group per role and factor of its rate, with the rate before the schedule as `base_lr`."""
     groups = _groups(network, stage)
     if stage.optimizer == "adamw" or stage.weight_decay_on == "matrices":
-        groups = [part for group in groups for part in _by_weight_decay(group, stage.weight_decay)]
+        exempt = _exempt(network.backbone.net)
+        groups = [part for group in groups for part in _by_weight_decay(group, stage.weight_decay, exempt)]
     if stage.optimizer == "sgd":
         return torch.optim.SGD(
             groups,
@@ -58,9 +59,18 @@ def _groups(network: Network, stage: StageConfig) -> list[dict[str, Any]]:
     ]
 
 
-def _by_weight_decay(group: dict[str, Any], weight_decay: float) -> list[dict[str, Any]]:
+def _exempt(net: Any) -> set[torch.nn.Parameter]:
+    """Parameters that timm's networks keep out of weight decay, such as class tokens and positions."""
+    names = net.no_weight_decay() if hasattr(net, "no_weight_decay") else ()
+    return {parameter for name, parameter in net.named_parameters() if name in names}
+
+
+def _by_weight_decay(
+    group: dict[str, Any], weight_decay: float, exempt: set[torch.nn.Parameter]
+) -> list[dict[str, Any]]:
     """A group in two: matrices and kernels with weight decay; biases, norms and other scales without."""
-    matrices = [parameter for parameter in group["params"] if parameter.ndim > 1]
-    others = [parameter for parameter in group["params"] if parameter.ndim <= 1]
+    decays = [parameter.ndim > 1 and parameter not in exempt for parameter in group["params"]]
+    matrices = [parameter for parameter, does in zip(group["params"], decays, strict=True) if does]
+    others = [parameter for parameter, does in zip(group["params"], decays, strict=True) if not does]
     parts = ((matrices, weight_decay), (others, 0.0))
     return [group | {"params": part, "weight_decay": decay} for part, decay in parts if part]
