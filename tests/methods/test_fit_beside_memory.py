@@ -12,6 +12,9 @@ from oltr.methods.logit_adjusted import NEVER
 from oltr.methods.other_folds import FOLDS, OtherFolds, folds
 from oltr.nn import Backbone, MemoryHead, MultilevelBackbone, fit_linear
 from oltr.nn.memory_head import ClassMeans
+from oltr.runs.rule import own_score
+from oltr.training.build import build_method, build_network
+from oltr.training.configure import configure
 
 
 def drawn(counts, dims=6, seed=0, spread=1.0):
@@ -126,6 +129,21 @@ def test_oltr2_on_a_frozen_backbone_is_fitted():
     assert torch.equal(network.head.classifier.weight, expected.weight)
     torch.testing.assert_close(network.head.class_means.means, expected.memory.means.float())
     assert method.own_score(True) == "scale-70" and method.own_score(False) == method.score
+
+
+@pytest.mark.parametrize(
+    ("changes", "score"),
+    [
+        (["stage2={epochs: 1, frozen: [backbone]}"], "scale-70"),
+        (["stage1.frozen=[backbone]", "stage2=null"], "scale-70+whitened-cosine"),  # a probe, trained by steps
+        (["stage2=null"], "scale-70+whitened-cosine"),
+    ],
+)
+def test_the_score_of_a_fitted_head_is_that_of_a_memory_head_alone(changes, score):
+    config = configure("cifar100-lt-100-modern", "oltr2", changes=changes)
+    network = build_network(config, build_method(config, torch.full((4,), 5)), config.num_stages)
+    assert isinstance(network.head, MemoryHead) == (score == "scale-70")
+    assert own_score(config) == score
 
 
 def test_a_class_without_training_images_is_never_the_answer():
