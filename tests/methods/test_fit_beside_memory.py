@@ -135,7 +135,7 @@ def test_oltr2_on_a_frozen_backbone_is_fitted():
     ("changes", "score"),
     [
         (["stage2={epochs: 1, frozen: [backbone]}"], "scale-70"),
-        (["stage1.frozen=[backbone]", "stage2=null"], "scale-70+whitened-cosine"),  # a probe, trained by steps
+        (["stage1.frozen=[backbone]", "stage2=null"], "scale-70+whitened-cosine"),  # by steps
         (["stage2=null"], "scale-70+whitened-cosine"),
     ],
 )
