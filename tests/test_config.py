@@ -100,7 +100,7 @@ class Whole:
 
 
 def test_what_is_missing_is_told():
-    with pytest.raises(UserError, match=r"(?s)settings is incomplete.*form"):
+    with pytest.raises(UserError, match=r"(?s)settings is incomplete.*It needs form"):
         build(Whole, {"width": 3}, "settings")
     assert build(Whole, {"width": None, "form": "a"}) == Whole(None, "a")
 

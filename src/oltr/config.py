@@ -204,10 +204,14 @@ def build(cls: type[C], values: Mapping[str, Any], where: str = "") -> C:
         if name not in hints:
             raise _unknown_setting(str(name), hints, values, where)
     parsed = {name: _fit(hints[name], value, f"{where}.{name}".lstrip(".")) for name, value in values.items()}
-    try:
-        return cls(**parsed)
-    except TypeError as problem:
-        raise UserError(f"{where or cls.__name__} is incomplete.", str(problem)) from problem
+    needed = [each.name for each in dataclasses.fields(cls) if _has_no_default(each)]  # type: ignore[arg-type]
+    if missing := [name for name in needed if name not in parsed]:
+        raise UserError(f"{where or cls.__name__} is incomplete.", f"It needs {' and '.join(missing)}.")
+    return cls(**parsed)
+
+
+def _has_no_default(setting: dataclasses.Field[Any]) -> bool:
+    return setting.default is dataclasses.MISSING and setting.default_factory is dataclasses.MISSING
 
 
 def plain_values(value: Any) -> Any:

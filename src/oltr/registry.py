@@ -15,6 +15,8 @@ T = TypeVar("T")
 def unknown_name(kind: str, name: str, names: Iterable[str]) -> UserError:
     """The error for a `name` that is not among `names`, with the nearest spelling first."""
     names = sorted(names)
+    if not names:
+        return UserError(f"There is no {kind} called {name!r}.", "There are none here.")
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
     shown = names if len(names) <= 30 else [*names[:5], f"... ({len(names):,} in all)"]
     hint = f"did you mean {' or '.join(near)}?" if near else f"one of: {', '.join(shown)}"

@@ -95,6 +95,8 @@ def test_trained_anew_with_what_was_collected(oltr, run, lynx, tmp_path):
     assert dict(zip(anew.class_names, anew.counts.tolist(), strict=True))["lynx"] == 5
     assert anew.config.method == "plain" and anew.manifest.sizes()["test"]
     oltr("train", "--from", run, "--method", "oltr").refused("--from takes source and settings from the run")
+    oltr("train", "--from", run, "--dry-run").refused("--dry-run does not go together with --from")
+    oltr("train", run, "--dry-run").refused("is a run, not a folder of images", "--from")
     oltr("train").refused("There is no SOURCE")
 
 

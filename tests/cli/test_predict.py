@@ -290,3 +290,16 @@ def test_a_parent_answers_where_the_class_is_unsure(oltr, trained, images, tmp_p
         assert row["answer"] == (row["label"] if sure else row["answer"])
         assert row["answer"] in {*names[:4], "first", "second", "unknown"}
     oltr("predict", trained["plain"], images, "--precision", 0.9).refused("without --parents")
+
+
+def test_answers_are_not_sorted_into_the_training_images(oltr, tmp_path, trained, images):
+    photos, run = Path(shutil.copytree(images / "test", tmp_path / "photos")), tmp_path / "own"
+    shutil.copytree(trained["plain"], run)
+    facts = yaml.safe_load((run / "run.yaml").read_text())
+    (run / "run.yaml").write_text(yaml.safe_dump(facts | {"source": str(photos)}))
+    for folder in (photos, photos / "new"):
+        oltr("predict", run, images / "open", "--sort", folder).refused(
+            "was trained on", "a folder of its own"
+        )
+    assert not (photos / "new").exists() and here() == ["own", "photos"]
+    done(oltr("predict", run, images / "open", "--sort", "photos_sorted"))

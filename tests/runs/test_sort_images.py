@@ -64,3 +64,17 @@ def test_a_folder_that_cannot_be_made(tmp_path):
     file.write_bytes(b"1")
     with pytest.raises(UserError, match="could not be put"):
         sort_images([row(file)], file, CLASSES, False, 1)
+
+
+@pytest.mark.parametrize("link", [False, True])
+def test_what_an_earlier_sort_put_elsewhere_is_told(tmp_path, capsys, link):
+    rows = []
+    for name in ("1.jpg", "2.jpg"):
+        (tmp_path / name).write_bytes(name.encode())
+        rows.append(row(tmp_path / name, unknown=True))
+    out = tmp_path / "out"
+    sort_images(rows, out, CLASSES, link, 2)
+    assert "earlier sort" not in capsys.readouterr().err
+    sort_images([rows[0], row(tmp_path / "2.jpg")], out, CLASSES, link, 2)
+    assert "1 image also in another folder" in capsys.readouterr().err
+    assert (out / "unknown" / "2.jpg").exists() and (out / "fox" / "2.jpg").exists()

@@ -96,6 +96,7 @@ def train(
     from oltr.training.choose import FEW, PHOTOS, choice_of, choose
     from oltr.training.configure import configure
     from oltr.training.run_folder import RunFolder
+    from oltr.wording import count
 
     if from_run is not None:
         from oltr.cli.retrain import retrain
@@ -103,6 +104,8 @@ def train(
         data, rule = (source, group_by, folds, root), (score, threshold, unknown_rate)
         given = (*data, *rule, method, backbone, weights, teacher, image_size, stage1_from, workers)
         flags = (epochs, changes, dry_run, tensorboard, skip_broken, devices != 1, nodes != 1)
+        if dry_run:
+            raise UserError("--dry-run does not go together with --from.", try_this="--from RUN --out DIR")
         usual = recipe == "photos" and train_backbone == "auto" and not any(flags)
         if not usual or any(value not in ("", None) for value in given):
             raise UserError("--from takes source and settings from the run.", try_this="--from RUN --out DIR")
@@ -162,6 +165,10 @@ def train(
         console.warn(f"--epochs is not used: {config.method} fits its head to frozen features at once")
     elif len(epochs) == 2 and config.ends_frozen and METHODS[config.method].fit is not Method.fit:
         console.warn(f"--epochs: the second number is not used: {config.method} fits its head at once")
+    elif len(epochs) == 1 and config.stage1.epochs and config.stage2 is not None:
+        console.say(
+            f"--epochs {epochs[0]} is stage 1; stage 2 keeps its {count(config.stage2.epochs, 'epoch')}"
+        )
     if choice.reason:
         console.say(f"picked: {config.method} on {config.backbone}, {choice.reason}")
     if dry_run and folds is None:

@@ -91,6 +91,11 @@ def _read_path(source: Path, root: str | Path | None, seed: int, flat: Flat) -> 
 
             return read_pack_manifest(source)
         return read_manifest(source, root, seed, flat)
+    if (source / "run.yaml").is_file():
+        raise UserError(
+            f"{source} is a run, not a folder of images.",
+            try_this=f"the images that it was trained on, or oltr train --from {source} --out DIR",
+        )
     for name in ("manifest.csv", "manifest.parquet"):
         if (source / name).is_file():
             return read_manifest(source / name, root, seed, flat)

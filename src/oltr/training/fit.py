@@ -59,7 +59,9 @@ def fit_stage(run: Run, number: int, network: Network) -> bool:
     row |= {"seconds": round(seconds, 3), "images_per_second": round(len(labels) / seconds, 1)}
     run.history.append(row)
     accuracy = (
-        "" if measured["overall"] is None else f", {100 * measured['overall']:.1f} % right on validation"
+        ""
+        if measured["overall"] is None
+        else f", accuracy {100 * measured['overall']:.1f} % on validation images (mean over classes)"
     )
     console.say(f"stage {number}: head fitted to {len(labels):,} features in {seconds:.1f} s{accuracy}")
     if rank() == 0:

@@ -20,7 +20,7 @@ from oltr.runs.predictions.bursts import Bursts, by_sequence, by_time
 from oltr.runs.predictions.formats import Predictions, out_of, write_as
 from oltr.runs.predictions.journal import Journal, Row
 from oltr.runs.predictions.judge import cores_for_decoding, images_at_a_time, judged
-from oltr.runs.predictions.sort_images import sort_images
+from oltr.runs.predictions.sort_images import check_sort_folder, sort_images
 from oltr.wording import count
 
 if TYPE_CHECKING:
@@ -75,6 +75,8 @@ def predict_to(run: TrainedRun, images: NamedImages, out: Path | None = None, wi
     """Judge the images and write the result to `out`; begun before, it goes on where it was."""
     out = out_of(wish.format, out)
     _check(out, images, wish)
+    if wish.sort is not None:
+        check_sort_folder(wish.sort, run)
     journal_file = out.with_name(f"{out.name}.part")
     if _there(out) and not wish.overwrite and not journal_file.exists():
         raise UserError(f"{out} is there already.", try_this="--overwrite, or another --out")

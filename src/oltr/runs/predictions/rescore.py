@@ -102,7 +102,7 @@ def rescore(run: TrainedRun, file: Path, only: str | None = None, again: bool = 
 
 def _read(run: TrainedRun, file: Path) -> tuple[pd.DataFrame, NamedImages]:
     if file.suffix.lower() not in TABLES or not file.is_file():
-        why = "" if file.is_file() else "There is no such file."
+        why = "It is a folder." if file.is_dir() else "" if file.is_file() else "There is no such file."
         raise UserError(f"{file} is no table of predictions.", why, "predictions.csv, or .parquet")
     table = read_table(file)
     if missing := [column for column in NEEDED if column not in table]:
