@@ -17,11 +17,12 @@ def disagreements(kept: Report, measured: Report) -> list[str]:
     """What report.json says otherwise, as far as it would show."""
     found = [
         f"{key} is {measured[key]!r}, not {kept[key]!r}"
-        for key in ("method", "backbone", "shots")
+        for key in ("method", "backbone")
         if kept[key] != measured[key]
     ]
-    named = [[(line.name, line.train_count) for line in each.per_class] for each in (measured, kept)]
-    if named[0] != named[1]:
+    if kept["shots"] != measured["shots"]:
+        found.append(f"its classes are {_sizes(measured)}, not {_sizes(kept)}")
+    if classes_of(kept) != classes_of(measured):
         found.append("the names or training images of its classes differ")
     parts = list(_SHOWN)
     if kept.open and measured.open and _rule(kept.open) != _rule(measured.open):
@@ -40,6 +41,15 @@ def disagreements(kept: Report, measured: Report) -> list[str]:
         for a, b in zip(kept.per_class, measured.per_class, strict=False)
     )
     return found + ([f"other values for {count(lines, 'class')}"] if lines else [])
+
+
+def classes_of(report: Report) -> list[tuple[str, int]]:
+    """Names and training images of the classes that were measured."""
+    return [(line.name, line.train_count) for line in report.per_class]
+
+
+def _sizes(report: Report) -> str:
+    return ", ".join(f"{report['shots'][group]} {group}" for group in GROUPS)
 
 
 def _rule(part: Open) -> str:

@@ -12,7 +12,7 @@ from oltr.errors import UserError
 from oltr.figures.choose_runs import best_first
 from oltr.metrics.shots import SHOT_RULES, shot_sizes
 from oltr.report.compare import load_reports
-from oltr.report.page.disagreements import disagreements
+from oltr.report.page.disagreements import classes_of, disagreements
 from oltr.runs.report import Report
 from oltr.runs.rule import choose_rule, decision_of
 from oltr.runs.trained_run import TrainedRun
@@ -95,10 +95,14 @@ def _measured(run: TrainedRun, kept: Report, by: Sequence[str]) -> MeasuredRun:
         hint = problem.try_this or "the page without this run"
         raise UserError(f"{run.name}: {problem.what}", problem.why, hint) from None
     if not caution and (others := disagreements(kept, report)):
-        caution = f"its report.json does not match the run ({'; '.join(others)}). This page is computed "
-        caution += (
-            f"from its outputs, run.yaml and classes.json; oltr evaluate {run.path} updates the report."
+        changed = run.folder.history.is_file() and classes_of(kept) != classes_of(report)
+        caution = (
+            "its classes were changed after its report.json was written."
+            if changed
+            else f"its report.json does not match the run ({'; '.join(others)})."
         )
+        caution += " This page is computed from its outputs, run.yaml and classes.json; "
+        caution += f"oltr evaluate {run.path} updates the report."
     return MeasuredRun(run, report, " ".join(filter(None, (caution, lost))))
 
 
