@@ -6,6 +6,7 @@ import torch
 
 from oltr.config import RunConfig
 from oltr.errors import UserError
+from oltr.nn.added_memory import AddedMemory, add_memory
 from oltr.nn.network import Network
 from oltr.nn.shifted_logits import shift_logits
 from oltr.training.build import build_method, build_network
@@ -17,6 +18,8 @@ def load_network(folder: RunFolder, config: RunConfig, counts: torch.Tensor) -> 
     weights = _weights(folder)
     network = build_network(config, build_method(config, counts), config.num_stages)
     network.auxiliary = None  # as in the weights of a finished run
+    if "head.added_memory.means" in weights:
+        add_memory(network.head, AddedMemory(*weights["head.added_memory.means"].shape))
     if "head.shift" in weights:
         shift_logits(network.head, torch.zeros_like(weights["head.shift"]))
     try:
