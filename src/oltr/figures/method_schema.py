@@ -13,7 +13,7 @@ from oltr.nn.attention import Attention
 from oltr.nn.cosine_head import CosineHead
 from oltr.nn.expert_head import ExpertHead
 from oltr.nn.generated_head import GeneratedHead
-from oltr.nn.heads import LinearHead, MetaEmbeddingHead
+from oltr.nn.heads import Head, LinearHead, MetaEmbeddingHead
 from oltr.nn.memory_head import MemoryHead
 from oltr.nn.meta_embedding import MetaEmbedding
 from oltr.nn.network import Network
@@ -81,7 +81,7 @@ def method_schema(network: Network, method: str, backbone: str, image_size: int)
         ),
         **_meta_boxes(meta, method, width, classes),
         "classifier": Box(
-            "classifier", CLASSIFIERS.get(type(head), ""), classes, _count(head) - _count(meta)
+            "classifier", _classifier_note(head), classes, _count(head) - _count(meta)
         ),
     }
     return MethodSchema(method, boxes, _count(network))
@@ -121,6 +121,13 @@ def _meta_boxes(meta: MetaEmbedding | None, method: str, width: str, classes: st
         ),
         "meta_embedding": Box("meta-embedding", _formula(meta), width, 0, _absent(meta, meta, method)),
     }  # fmt: skip
+
+
+def _classifier_note(head: Head) -> str:
+    kind = CLASSIFIERS.get(type(head), "")
+    if isinstance(head, ExpertHead) and head.scale is None:
+        kind = "linear, one per expert"
+    return f"{kind}, beside class means".lstrip(", ") if hasattr(head, "added_memory") else kind
 
 
 def _formula(meta: MetaEmbedding | None) -> str:

@@ -87,8 +87,9 @@ class Oltr2(Method):
     frozen_class_means = True
     info = MethodInfo(
         title="OLTR 2 (ours)",
-        summary="Balanced softmax, agreement of experts, contrastive loss between views; unknown score from "
-        "logits and memory; on frozen features a fitted linear head plus cosines to the memory",
+        summary="Balanced softmax, agreement of experts, contrastive loss between views; cosines to a memory "
+        "of class means in the logits and in the unknown score; on frozen features a linear head fitted "
+        "beside them",
         paper="this project, 2026; parts after Ren et al. 2020 (balanced softmax), Wang et al. 2021 and Jin "
         "et al. 2023 (experts, agreement), Zhu et al. 2022 (contrast), Chen and He 2021 (consistency)",
         year=2026,
