@@ -105,6 +105,8 @@ def test_undoing_what_somebody_undid_already(visit, serve_page, plain_run, stran
         answer.wait_for()
         assert answer.text_content() == "hidden" and answer.bounding_box()["height"] > 10
         ada.keyboard.press("Escape")
+        seen = ada.evaluate("fetch('state').then(answer => answer.json())")
+        ada.route("**/state", lambda route: route.fulfill(json=seen))  # Ada's page is behind
         ben.evaluate(ASK, ["rename-class", {"name": "hidden", "to": "cyan", "by": "Ben"}])
         ada.click("#changed-undo")
         ada.locator("#conflict li").wait_for()
@@ -113,7 +115,11 @@ def test_undoing_what_somebody_undid_already(visit, serve_page, plain_run, stran
         for action in (2, 1):
             ben.evaluate(ASK, ["undo", {"action": action, "by": "Ben"}])
         ada.click("#changed-undo")
-        ada.locator(".toast", has_text="Ben undid it already.").wait_for()
+        answered = ada.locator(".toast", has_text="Ben undid it already.")
+        answered.hover()  # it stays
+        ada.unroute("**/state")
+        ada.locator(".toast.news").nth(1).wait_for()
+        assert ada.locator(".toast").count() == 3 and answered.count() == 1  # news of three actions is told
         ada.locator("#changed").wait_for(state="hidden")
         assert ada.locator("dialog").count() == 0
         count(ada, "unknowns", 10)

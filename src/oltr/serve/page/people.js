@@ -41,8 +41,8 @@ async function tell() {
   const { actions } = await get("history").catch(() => ({ actions: [] }));
   const news = actions.filter(({ id }) => id > since && !mine.has(id));
   const show = ["History", () => { location.hash = "#history"; }];
-  if (news.length > 3) toast(`Others did ${news.length} things meanwhile.`, show);
-  else news.reverse().forEach((action) => toast(sentence(action), show));
+  if (news.length > 3) toast(`Others did ${news.length} things meanwhile.`, show, true);
+  else news.reverse().forEach((action) => toast(sentence(action), show, true));
 }
 
 export function startPeople() {

@@ -3,10 +3,13 @@ import { $, h, button } from "./dom.js";
 
 const STAYS = 7000;
 
-/** Shows a note for some seconds, longer while pointed at; `offer` is one thing to do about it: [label, action]. */
-export function toast(text, offer = null) {
+/**
+ * Shows a note for some seconds, longer while pointed at; `offer` is one thing to do about it: [label, action].
+ * Where there are too many, news of others makes room for what answers the person here.
+ */
+export function toast(text, offer = null, news = false) {
   const box = $("toasts");
-  const note = h("div", { class: "toast" }, h("span", {}, text));
+  const note = h("div", { class: news ? "toast news" : "toast" }, h("span", {}, text));
   let timer = 0;
   const leave = () => {
     note.remove();
@@ -19,7 +22,7 @@ export function toast(text, offer = null) {
   note.addEventListener("pointerleave", start);
   note.addEventListener("focusin", () => clearTimeout(timer));
   note.addEventListener("focusout", start);
-  while (box.childElementCount > 2) box.firstElementChild.remove();
+  while (box.childElementCount > 2) (box.querySelector(".news") ?? box.firstElementChild).remove();
   box.append(note);
   // Shown again, it lies above a dialog that was opened since.
   if (box.showPopover) {
