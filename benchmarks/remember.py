@@ -76,13 +76,11 @@ def one(run: TrainedRun, sides: dict[str, Outputs], val: Pair) -> dict[str, floa
     network = copy.deepcopy(run.trained_network)
     train = sides["train"].features.float(), sides["train"].labels
     remember(network, train, val, len(run.counts))
-    memory = getattr(network.head, "added_memory", None)
-    weight = (
-        0.0
-        if memory is None
-        else float((memory.weights / (1 + module.RARE / torch.from_numpy(run.counts)).sqrt())[0])
-    )
-    return {"weight": weight, **accuracy(run, sides, network.head)}
+    memory, weight = getattr(network.head, "added_memory", None), 0.0
+    if memory is not None:
+        cosines = float((memory.weights / (1 + module.RARE / torch.from_numpy(run.counts)).sqrt())[0])
+        weight = cosines / float(memory.of_logits)
+    return {"weight": round(weight, 3), **accuracy(run, sides, network.head)}
 
 
 @torch.inference_mode()

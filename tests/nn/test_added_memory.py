@@ -23,6 +23,7 @@ def a_memory():
         torch.randn(4, 4), torch.randn(4), torch.tensor([[1.0, 2, 0, -1], [0, 0, 0, 0], [0, 1, 3, 1]])
     )
     memory.weights.copy_(torch.tensor([2.0, 5.0, 7.0]))
+    memory.of_logits.fill_(0.5)
     return memory
 
 
@@ -39,7 +40,7 @@ def test_the_logits_gain_the_weighted_cosines(kind):
         for k, mean in enumerate(memory.means.numpy()):
             lengths = np.linalg.norm(seen) * np.linalg.norm(mean)
             gain = memory.weights[k].item() * (seen @ mean / lengths if lengths else 0.0)
-            assert found.logits[b, k].item() == pytest.approx(before[b, k].item() + gain, abs=1e-4)
+            assert found.logits[b, k].item() == pytest.approx(0.5 * before[b, k].item() + gain, abs=1e-4)
 
 
 def test_it_is_saved_with_the_head_and_a_shift_comes_on_top():

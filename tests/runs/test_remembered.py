@@ -20,7 +20,7 @@ from tests.helpers.pictures import picture
 from tests.helpers.tiny import tiny_config
 
 CPU = TrainOptions(accelerator="cpu")
-WEIGHT = 6.0
+OF_LOGITS, WEIGHT = 0.5, 6.0
 
 
 def config(**settings):
@@ -35,7 +35,7 @@ def runs(pack, tmp_path_factory):
     """The same training without a memory and with one, whose weight so few images would leave at 0 or not."""
     folder, manifest = tmp_path_factory.mktemp("remembered"), open_pack(pack).manifest
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(remember, "weigh_memory", lambda *given: Weighed(WEIGHT, 0.25, 0.125))
+        patch.setattr(remember, "weigh_memory", lambda *given: Weighed(OF_LOGITS, WEIGHT, 0.25, 0.125))
         for name in ("none", "validation"):
             train_run(config(class_means=name), manifest, folder / name, CPU, str(pack))
     return {name: folder / name for name in ("none", "validation")}
@@ -50,17 +50,17 @@ def test_the_logits_are_those_of_the_classifier_and_the_weighted_cosines(runs, p
     for split in ("val", "test", "open"):
         before, after = plain.outputs[split], run.outputs[split]
         torch.testing.assert_close(after.features, before.features)
-        expected = before.logits + memory.cpu()(after.features)
+        expected = OF_LOGITS * before.logits + memory.cpu()(after.features)
         torch.testing.assert_close(after.logits, expected, rtol=1e-4, atol=1e-4)
     assert "memory" not in str(plain.facts.get("remark"))
     assert run.facts["remark"] == (
-        "memory of class means beside the classifier: weight 6 "
+        "class means beside the classifier: 0.5 · logits + 6 · cosines "
         "(log-likelihood of validation images +0.250 ± 0.125)"
     )
 
 
 def test_a_run_resumed_before_the_end_remembers_the_same(runs, pack, tmp_path, monkeypatch):
-    monkeypatch.setattr(remember, "weigh_memory", lambda *given: Weighed(WEIGHT, 0.25, 0.125))
+    monkeypatch.setattr(remember, "weigh_memory", lambda *given: Weighed(OF_LOGITS, WEIGHT, 0.25, 0.125))
     folder, manifest = RunFolder(tmp_path / "run"), open_pack(pack).manifest
     train_run(config(), manifest, folder.path, CPU, str(pack))
     first = load_file(folder.model)

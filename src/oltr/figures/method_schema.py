@@ -80,9 +80,7 @@ def method_schema(network: Network, method: str, backbone: str, image_size: int)
             _count(network.direct_feature),
         ),
         **_meta_boxes(meta, method, width, classes),
-        "classifier": Box(
-            "classifier", _classifier_note(head), classes, _count(head) - _count(meta)
-        ),
+        "classifier": Box("classifier", _classifier_note(head), classes, _count(head) - _count(meta)),
     }
     return MethodSchema(method, boxes, _count(network))
 

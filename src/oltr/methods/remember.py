@@ -11,16 +11,19 @@ from oltr.nn.added_memory import AddedMemory, add_memory
 from oltr.nn.network import Network
 
 RARE = 3.0  # images: the mean of so many has a cosine of √½ of what the true mean would have
+NONE = "no memory beside the classifier"
 
 
 def remember(
     network: Network, trained: tuple[Tensor, Tensor], validation: tuple[Tensor, Tensor], num_classes: int
 ) -> str:
-    """From now on z_k + s · cos(A(v − m), A(μ_k − m)) / √(n_k / (n_k + 3)); returns what was found, in words.
+    """From now on a·z_k + b · cos(A(v − m), A(μ_k − m)) · √(1 + 3/n_k); returns what was found, in words.
 
-    Both pairs are direct features (N×D) and labels (N): A, m and μ_k are those of the training images, s
-    suits the validation images. The mean of few images is noisy: its cosines are smaller by about that root.
+    Both pairs are direct features (N×D) and labels (N): A, m and μ_k are those of the training images, a and
+    b suit the validation images. The mean of few images is noisy: its cosines are smaller by about that root.
     """
+    if not all(bool(features.isfinite().all()) for features, _ in (trained, validation)):
+        return f"{NONE}: there are NaN or infinite features"
     head, device = network.head, next(network.head.parameters()).device
     memory = AddedMemory(num_classes, network.direct_feature.dims)
     memory.start_from(*every_class(*trained, num_classes))
@@ -36,8 +39,9 @@ def remember(
 
     found = weigh_memory(terms, *validation)
     spread = f"log-likelihood of validation images {found.gain:+.3f} ± {found.error:.3f}"
-    if not found.weight:
-        return f"no memory beside the classifier: no clear gain ({spread})"
-    memory.weights *= found.weight
+    if not found.b:
+        return f"{NONE}: no clear gain ({spread})"
+    memory.weights *= found.b
+    memory.of_logits.fill_(found.a)
     add_memory(head, memory)
-    return f"memory of class means beside the classifier: weight {found.weight:.3g} ({spread})"
+    return f"class means beside the classifier: {found.a:.3g} · logits + {found.b:.3g} · cosines ({spread})"

@@ -6,105 +6,100 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
-AT_A_TIME = 4096  # images: N×K logits are not kept
-STEPS = 50
-LARGEST = 100.0  # of a: where every image is named rightly, the likelihood grows with it for ever
+from oltr.nn.blocks import LARGEST
+
+WIDEST = 4.0  # of b·c, in spreads of a·z: so much where the logits say nothing
+SUREST = 100.0  # where every image is named rightly, the likelihood grows with sure logits for ever
+CERTAIN = 2.0  # standard errors
 
 Terms = Callable[[Tensor], tuple[Tensor, Tensor]]  # B×D features → logits and cosines, each B×K
+Parts = Iterator[tuple[Tensor, Tensor, Tensor]]
 
 
 @dataclass(frozen=True)
 class Weighed:
-    """What validation images say of s."""
+    """What validation images say of a·z + b·c."""
 
-    weight: float  # s; 0 where it does not help for certain
-    gain: float  # of the best s ≥ 0 in log-likelihood, classes counting alike
+    a: float  # of the logits; 1 where the memory stays out
+    b: float  # of the cosines; 0 where they do not help for certain
+    gain: float  # of the best a and b in log-likelihood, classes counting alike
     error: float  # its standard error, if there were nothing to gain
 
 
 def weigh_memory(terms: Terms, features: Tensor, labels: Tensor) -> Weighed:
-    """s = b/a at the minimum of mean −log softmax(a·z + b·c)[y] over a, b ≥ 0, classes counting alike.
+    """(a, b) at the minimum of mean −log softmax(a·z + b·c)[y] over a, b ≥ 0, classes counting alike.
 
-    z are the logits, c the cosines with the memory. a is a temperature: without it s would also have to mend
+    z are the logits, c the cosines with the memory. a is a temperature: without it b would also have to mend
     that the network is too sure, or not sure enough. The problem is convex in two numbers: few images
-    suffice. s is 0 unless log-likelihood gains by more than a standard error over the best a alone.
+    suffice. b is 0 unless the log-likelihood gains by two standard errors over the best a alone.
     """
-    counts = labels.bincount().double()
-    weights = 1 / (counts[labels] * (counts > 0).sum())
-    problem = _Problem(terms, features, labels, weights)
-    alone = problem.minimum(with_memory=False)
-    both = problem.minimum(with_memory=True)
-    if float(both[1]) <= 0:
-        return Weighed(0.0, 0.0, 0.0)
+    problem = _Problem(terms, features, labels)
+    alone = problem.minimum(np.array([1.0, 0.0]), with_memory=False)
+    both = problem.minimum(alone, with_memory=True)
     difference = problem.losses(alone) - problem.losses(both)
-    gain = float(weights @ difference)
-    error = math.sqrt(float(weights.square() @ difference.square()))
-    weight = float(both[1] / both[0]) if gain > error + 1e-12 else 0.0
-    return Weighed(weight, gain, error)
+    gain = float(problem.weights @ difference)
+    error = math.sqrt(float(problem.weights.square() @ difference.square()))
+    if gain <= CERTAIN * error + 1e-12:
+        return Weighed(1.0, 0.0, gain, error)
+    a, b = (torch.from_numpy(both) @ problem.mixed).tolist()
+    return Weighed(a, b, gain, error)
 
 
-@dataclass(frozen=True)
 class _Problem:
-    terms: Terms
-    features: Tensor  # N×D
-    labels: Tensor  # N
-    weights: Tensor  # N float64
+    """The loss of x = u z/σ_z + v (z/σ_z + 4 c/σ_c) over u, v ≥ 0; σ are spreads over classes.
 
-    def minimum(self, with_memory: bool) -> Tensor:
-        """(a, b) by Newton's steps, halved where they lead uphill or out of a > 0."""
-        at = torch.tensor([1.0, 0.0], dtype=torch.float64)
-        loss, slope, bend = self.derivatives(at)
-        for _ in range(STEPS):
-            step = torch.zeros(2, dtype=torch.float64)
-            if with_memory:
-                ridge = 1e-12 * bend.diagonal().sum() * torch.eye(2, dtype=torch.float64)
-                step = torch.linalg.lstsq(bend + ridge, slope[:, None]).solution[:, 0]
-            elif float(bend[0, 0]) > 0:
-                step[0] = slope[0] / bend[0, 0]
-            share = 1.0
-            while share > 1e-6:
-                there = at - share * step
-                if 0 < float(there[0]) <= LARGEST:
-                    found = self.derivatives(there)
-                    if float(found[0]) <= float(loss):
-                        break
-                share /= 2
-            else:
-                return at
-            moved, at = float((there - at).abs().max()), there
-            loss, slope, bend = found
-            if moved < 1e-7:
-                break
-        return at
+    It is the one of a·z + b·c in other coordinates: the units of z and c do not matter, and b·c has at most
+    four times the spread of a·z, even where z says nothing.
+    """
 
-    def derivatives(self, at: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Σ w (log Σ_k e^{a z_k + b c_k} − a z_y − b c_y), its gradient (2) and Hessian (2×2)."""
-        loss = torch.zeros((), dtype=torch.float64)
-        slope, bend = torch.zeros(2, dtype=torch.float64), torch.zeros(2, 2, dtype=torch.float64)
-        for x, own, w in self._parts():  # 2×B×K, B, B
-            joint = torch.einsum("i,ibk->bk", at, x)
-            chosen = x.gather(2, own.expand(2, -1)[:, :, None])[:, :, 0]
-            p = joint.softmax(dim=1)
-            means = (p * x).sum(dim=2)  # of both terms under p
-            loss += w @ (joint.logsumexp(dim=1) - at @ chosen)
-            slope += (means - chosen) @ w
-            centred = (x - means[:, :, None]) * (p * w[:, None]).sqrt()
-            bend += torch.einsum("ibk,jbk->ij", centred, centred)
-        return loss, slope, bend
+    def __init__(self, terms: Terms, features: Tensor, labels: Tensor):
+        self.terms, self.features, self.labels = terms, features, labels
+        counts = labels.bincount().double()
+        self.weights = 1 / (counts[labels] * (counts > 0).sum())
+        self.mixed = torch.eye(2, dtype=torch.float64)  # a and b of u and of v
+        spread = torch.stack([each.std(dim=2, correction=0).sum(dim=1) for each, _, _ in self.parts()]).sum(
+            dim=0
+        )
+        z, c = (spread / len(labels)).where(spread > 0, 1.0).tolist()
+        self.mixed = torch.tensor([[1 / z, 0.0], [1 / z, WIDEST / c]], dtype=torch.float64)
 
-    def losses(self, at: Tensor) -> Tensor:
-        """−log softmax(a·z + b·c)[y] of each image."""
-        found = []
-        for x, own, _ in self._parts():
-            joint = torch.einsum("i,ibk->bk", at, x)
-            found.append(-joint.log_softmax(dim=1).gather(1, own[:, None])[:, 0])
-        return torch.cat(found)
+    def minimum(self, start: np.ndarray, with_memory: bool) -> np.ndarray:
+        """(u, v)."""
+        from scipy.optimize import minimize  # not needed by those who only look at methods
 
-    def _parts(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """Both terms (2×B×K), labels and weights of some images at a time."""
-        sides = (each.split(AT_A_TIME) for each in (self.features, self.labels, self.weights))
+        bounds = [(0, SUREST), (0, SUREST if with_memory else 0)]
+        options = {"ftol": 1e-13, "gtol": 1e-8}
+        found = minimize(self.loss, start, method="L-BFGS-B", jac=True, bounds=bounds, options=options)
+        return np.asarray(found.x)
+
+    def loss(self, at: np.ndarray) -> tuple[float, np.ndarray]:
+        """Σ w (log Σ_k e^{x_k} − x_y) and its gradient (2)."""
+        loss, slope = 0.0, torch.zeros(2, dtype=torch.float64)
+        for terms, own, w in self.parts():
+            x = torch.einsum("i,ibk->bk", torch.from_numpy(at), terms)
+            loss += float(w @ F.cross_entropy(x, own, reduction="none"))
+            off = x.softmax(dim=1)
+            off[torch.arange(len(own)), own] -= 1
+            slope += torch.einsum("ibk,bk,b->i", terms, off, w)
+        return loss, slope.numpy()
+
+    def losses(self, at: np.ndarray) -> Tensor:
+        """−log softmax(x)[y] of each image."""
+        parts = (
+            F.cross_entropy(torch.einsum("i,ibk->bk", torch.from_numpy(at), terms), own, reduction="none")
+            for terms, own, _ in self.parts()
+        )
+        return torch.cat([*parts])
+
+    def parts(self) -> Parts:
+        """What u and v are of (2×B×K), labels and weights of so many images at a time that it fits."""
+        size = max(LARGEST // (8 * self.terms(self.features[:1])[0].shape[1]), 1)
+        sides = (each.split(size) for each in (self.features, self.labels, self.weights))
         for features, labels, weights in zip(*sides, strict=True):
-            yield torch.stack([term.double() for term in self.terms(features)]), labels, weights
+            terms = torch.stack([term.double() for term in self.terms(features)])
+            yield torch.einsum("ij,jbk->ibk", self.mixed, terms), labels, weights

@@ -12,14 +12,23 @@ from oltr.nn.shifted_logits import shift_logits
 from oltr.training.build import build_method, build_network
 from oltr.training.run_folder import RESUME, RunFolder
 
+MEMORY = "head.added_memory."
 
-def load_network(folder: RunFolder, config: RunConfig, counts: torch.Tensor) -> Network:
-    """The trained network in evaluation mode; `counts` are the training images per class (K)."""
+
+def load_network(
+    folder: RunFolder, config: RunConfig, counts: torch.Tensor, *, memory: bool = True
+) -> Network:
+    """The trained network in evaluation mode; `counts` are the training images per class (K).
+
+    `memory` false leaves the class means out that were added to its classifier after training.
+    """
     weights = _weights(folder)
+    if not memory:
+        weights = {name: tensor for name, tensor in weights.items() if not name.startswith(MEMORY)}
     network = build_network(config, build_method(config, counts), config.num_stages)
     network.auxiliary = None  # as in the weights of a finished run
-    if "head.added_memory.means" in weights:
-        add_memory(network.head, AddedMemory(*weights["head.added_memory.means"].shape))
+    if (means := weights.get(f"{MEMORY}means")) is not None:
+        add_memory(network.head, AddedMemory(*means.shape))
     if "head.shift" in weights:
         shift_logits(network.head, torch.zeros_like(weights["head.shift"]))
     try:

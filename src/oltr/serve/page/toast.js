@@ -9,6 +9,8 @@ const STAYS = 7000;
  */
 export function toast(text, offer = null, news = false) {
   const box = $("toasts");
+  const full = box.childElementCount > 2;
+  if (full && news && !box.querySelector(".news")) return;
   const note = h("div", { class: news ? "toast news" : "toast" }, h("span", {}, text));
   let timer = 0;
   const leave = () => {
@@ -22,7 +24,7 @@ export function toast(text, offer = null, news = false) {
   note.addEventListener("pointerleave", start);
   note.addEventListener("focusin", () => clearTimeout(timer));
   note.addEventListener("focusout", start);
-  while (box.childElementCount > 2) (box.querySelector(".news") ?? box.firstElementChild).remove();
+  if (full) (box.querySelector(".news") ?? box.firstElementChild).remove();
   box.append(note);
   // Shown again, it lies above a dialog that was opened since.
   if (box.showPopover) {
