@@ -62,10 +62,9 @@ class _Problem:
         counts = labels.bincount().double()
         self.weights = 1 / (counts[labels] * (counts > 0).sum())
         self.mixed = torch.eye(2, dtype=torch.float64)  # a and b of u and of v
-        spread = torch.stack([each.std(dim=2, correction=0).sum(dim=1) for each, _, _ in self.parts()]).sum(
-            dim=0
-        )
-        z, c = (spread / len(labels)).where(spread > 0, 1.0).tolist()
+        spreads = [each.std(dim=2, correction=0).sum(dim=1) for each, _, _ in self.parts()]
+        spread = torch.stack(spreads).sum(dim=0) / len(labels)
+        z, c = spread.where(spread > 0, 1.0).tolist()
         self.mixed = torch.tensor([[1 / z, 0.0], [1 / z, WIDEST / c]], dtype=torch.float64)
 
     def minimum(self, start: np.ndarray, with_memory: bool) -> np.ndarray:
