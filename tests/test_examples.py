@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import runpy
@@ -37,6 +38,15 @@ def test_minimal_loop():
     for stage in (1, 2):
         line = rf"after stage {stage}: many [\d.]+, medium [\d.]+, few [\d.]+, overall [\d.]+; open F 0\.\d+"
         assert re.search(line, done.stdout), done.stdout
+
+
+def test_own_loop():
+    done = run_python([str(EXAMPLES / "03_own_loop.py")], {"OMP_NUM_THREADS": "1"})
+    assert done.returncode == 0, done.stderr
+    groups, scores, rejected = done.stdout.splitlines()
+    assert min(ast.literal_eval(groups).values()) > 60  # percent; one in eight by chance
+    assert float(re.search(r"AUROC (0\.\d+), open F 0\.\d+", scores)[1]) > 0.6
+    assert re.fullmatch(r"rejected: \d+% of unknown digits, \d+% of known ones", rejected)
 
 
 def test_onnx_alone(pack, tmp_path):
