@@ -43,6 +43,7 @@ def test_the_whole_walk(visit, serve_page, plain_run, strangers, tmp_path):
         later = tmp_path / "later.png"
         later.write_bytes(png(UNKNOWN["cyan"], seed=1))
         send(page, [later, *strangers["cyan"][8:]], 11)
+        page.locator("#filter-count", has_text="11 images").wait_for()
         assert answers(page)[:3] == ["cyan"] * 3
         page.click("#tab-classes")
         page.locator('.card.class[data-class="cyan"]').wait_for()
@@ -210,7 +211,9 @@ def test_the_keyboard_alone(visit, serve_page, plain_run, strangers, tmp_path):
         count(page, "history", 1)
         page.keyboard.press("u")
         count(page, "unknowns", 10)
+        page.locator("#changed-title", has_text="Undone").wait_for()
         page.keyboard.press("Escape")
+        page.locator("#changed").wait_for(state="hidden")
         page.keyboard.press("1")
         page.locator(".card.image").first.wait_for()
         page.locator(".card.image").first.focus()
@@ -225,9 +228,11 @@ def test_every_tab_fits_its_screen(visit, serve_page, plain_run, strangers, tmp_
     with serve_page(shutil.copytree(plain_run, tmp_path / "run")) as server:
         page = visit(server.address, width=width)
         send(page, strangers["cyan"], 10)
-        for tab in ("images", "unknowns", "classes", "history"):
+        page.evaluate(ASK, ["rename-class", {"name": "red", "to": "crimson", "by": "Ada"}])
+        cards = [".card.image", ".cluster", ".card.class", ".card.action"]
+        for tab, card in zip(["images", "unknowns", "classes", "history"], cards, strict=True):
             page.click(f"#tab-{tab}")
-            page.locator(f"#panel-{tab}").wait_for()
+            page.locator(f"#panel-{tab} {card}").first.wait_for()
             assert page.evaluate("document.documentElement.scrollWidth") <= width, tab
 
 

@@ -16,7 +16,7 @@ from oltr.runs.learned_images import content_digest
 from oltr.runs.predict import NOT_FINITE, asked_of
 from oltr.runs.read_ahead import CORES
 from oltr.serve.answers import Row
-from oltr.serve.conflict import Missing, TooLarge
+from oltr.serve.conflict import Conflict, Missing, TooLarge
 from oltr.serve.marks import Status
 from oltr.serve.state import State
 from oltr.serve.uploads import Upload, now
@@ -100,11 +100,17 @@ class Intake:
             for copy in run.folder.collected.glob(f"{number}.*"):
                 copy.unlink(missing_ok=True)
 
-    def delete_all(self, status: Status) -> int:
-        """Forget all images of a status."""
+    def delete_all(self, status: Status, at_most: int | None = None) -> int:
+        """Forget all images of a status; none where more have it than somebody was asked about."""
         with self.state.lock:
-            statuses = self.state.snapshot.statuses
-            return self.delete([number for number, each in statuses.items() if each == status])
+            gone = [number for number, each in self.state.snapshot.statuses.items() if each == status]
+            if at_most is not None and len(gone) > at_most:
+                raise Conflict(
+                    f"Nothing was deleted: {len(gone):,} images are {status} now, not {at_most:,}.",
+                    "Others came meanwhile.",
+                    "again, if these are to go, too",
+                )
+            return self.delete(gone)
 
     def thumbnail(self, number: str) -> bytes:
         """A small JPEG of a kept image."""

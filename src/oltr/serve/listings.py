@@ -11,7 +11,7 @@ from typing import Any
 from oltr.runs.action_text import action_text
 from oltr.runs.predictions.rescore import Change, answer_of
 from oltr.serve.examples import Examples
-from oltr.serve.grouping import Grouper
+from oltr.serve.grouping import Grouper, Groups
 from oltr.serve.marks import Status
 from oltr.serve.snapshot import Snapshot
 from oltr.serve.state import State
@@ -21,12 +21,11 @@ SHOWN = 6  # images of an action
 
 def group_state(state: State) -> dict[str, Any]:
     """How far the clusters are."""
-    grouper = state.grouper
-    return {
-        "number": grouper.groups.number,
-        "busy": grouper.busy,
-        "waiting": grouper.groups.waiting(state.snapshot),
-    }
+    return _how_far(state.grouper, state.grouper.groups, state.snapshot)
+
+
+def _how_far(grouper: Grouper, groups: Groups, now: Snapshot) -> dict[str, Any]:
+    return {"number": groups.number, "busy": grouper.busy, "waiting": groups.waiting(now)}
 
 
 def image_list(
@@ -43,10 +42,10 @@ def image_list(
     return {"total": len(found), "images": [now.record(number) for number in found[offset : offset + limit]]}
 
 
-def unknown_list(now: Snapshot, grouper: Grouper, offset: int, limit: int) -> dict[str, Any]:
+def unknown_list(now: Snapshot, groups: Groups, offset: int, limit: int) -> dict[str, Any]:
     """Images that wait for a name: those of the first clusters first, those of none last."""
-    places, last = grouper.groups.places, len(now.images) + 1
-    rank = {n: i for each in grouper.groups.clusters for i, n in enumerate(each.paths)}
+    places, last = groups.places, len(now.images) + 1
+    rank = {n: i for each in groups.clusters for i, n in enumerate(each.paths)}
 
     def order(number: str) -> tuple[int, int]:
         return (places[number].label_first, rank[number]) if number in places else (last, 0)
@@ -67,7 +66,8 @@ def unknown_list(now: Snapshot, grouper: Grouper, offset: int, limit: int) -> di
 
 def cluster_list(state: State) -> dict[str, Any]:
     """Clusters of images that still wait."""
-    return group_state(state) | {
+    groups, now = state.grouper.groups, state.snapshot  # once: both may be replaced meanwhile
+    return _how_far(state.grouper, groups, now) | {
         "clusters": [
             {
                 "number": each.number,
@@ -78,7 +78,7 @@ def cluster_list(state: State) -> dict[str, Any]:
                 "label_first": each.label_first,
                 "images": each.paths,
             }
-            for each in state.grouper.groups.of(state.snapshot)
+            for each in groups.of(now)
         ]
     }
 

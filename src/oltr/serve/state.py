@@ -174,8 +174,8 @@ class State:
 
     def changes(self, number: int) -> dict[str, Change]:
         """What an action changed in the answers for the images that are kept now."""
-        if number in self._changes:
-            return self._changes[number]
+        if (found := self._changes.get(number)) is not None:  # in one step: they may be cleared meanwhile
+            return found
         now, actions = self.snapshot, self.run.history.actions()
         if number not in {action.id for action in actions}:
             raise Missing(f"There is no action {number}.")

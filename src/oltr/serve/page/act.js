@@ -58,7 +58,12 @@ export async function undo(action) {
     else { hideChanged(); toast(`${title}.`); }
     return true;
   } catch (error) {
-    if (error.status !== 409 || !error.conflicts.length) { problem(error); return false; }
+    if (error.status !== 409 || !error.conflicts.length) {
+      // A service that is away or busy can still undo it in a moment.
+      if (error.status === 404 || error.status === 409) forget(action);
+      problem(error);
+      return false;
+    }
     const undone = error.conflicts.find(({ reason, kind }) => (reason ?? (kind === "undo" ? "undone" : "")) === "undone");
     return undone ? wasUndone(action, undone) : undoAfter(error.conflicts, action, error.message);
   }
@@ -88,7 +93,7 @@ async function undoAfter(conflicts, action, message) {
 /** The last thing done on this page or, after asking, by anybody. */
 export async function undoLast() {
   const own = lastOfMine();
-  if (own) return await undo(own) || forget(own);
+  if (own) return undo(own);
   const text = "It may be somebody else's. History lists them all.";
   return await confirmed("Undo the last action?", text, "Undo it") && undo(null);
 }
@@ -102,6 +107,7 @@ export async function deleteImages(path, query, text) {
     return true;
   } catch (error) {
     problem(error);
+    await refresh();
     return false;
   }
 }

@@ -35,7 +35,11 @@ async function freshen() {
   freshening = true;
   let name;
   try {
-    while (stale.delete(name = where().name)) await tabs[name].refresh(where().rest);
+    while (stale.delete(name = where().name)) {
+      await tabs[name].refresh();
+      const { name: now, rest, query } = where(); // somebody may have gone elsewhere meanwhile
+      if (now === name && shown === name) tabs[name].show(rest, query);
+    }
   } catch (error) {
     stale.add(name);
     if (error.status) problem(error);

@@ -5,6 +5,7 @@ import { strip } from "./strip.js";
 import { announce, problem } from "./toast.js";
 
 let shown = null;
+let asked = null; // the action whose changes are awaited; an answer for another comes too late
 let undone = async () => {};
 
 function grouped(changes) {
@@ -42,6 +43,7 @@ function draw({ title, changed, changes, warnings = [] }) {
 /** Shows what an action changed; `undo` is the action to go back from, or null. */
 export async function showChanged(result) {
   shown = result;
+  asked = null;
   $("changed").hidden = false;
   $("changed").dataset.action = result.action;
   document.body.classList.add("with-panel");
@@ -60,8 +62,10 @@ export async function showChanged(result) {
 
 /** What an action of the history changed. */
 export async function showChangesOf(action, title) {
+  const mine = asked = { action: action.id };
   try {
-    const { total, changes } = await get("changes", { action: action.id });
+    const { total, changes } = await get("changes", mine);
+    if (asked !== mine) return;
     const undo = action.undone_by || action.kind === "undo" ? null : action.id;
     await showChanged({ action: action.id, title, changed: total, changes, undo });
     $("changed-title").focus();
@@ -71,6 +75,7 @@ export async function showChangesOf(action, title) {
 }
 
 export function hideChanged() {
+  asked = null;
   if ($("changed").hidden) return false;
   shown = null;
   $("changed").hidden = true;

@@ -6,6 +6,8 @@ import { watch } from "./state.js";
 let list = [];
 let byName = new Map();
 let offered = "";
+let asked = 0;
+let told = 0;
 
 export const classes = () => list;
 
@@ -18,7 +20,10 @@ export function classNamed(name) {
 export const examples = (name, limit) => (byName.get(name)?.examples ?? []).slice(0, limit).map(relative);
 
 export async function loadClasses() {
-  ({ classes: list } = await get("classes"));
+  const mine = asked += 1;
+  const { classes: found } = await get("classes");
+  if (mine < told) return; // a later question was answered before this one
+  [told, list] = [mine, found];
   byName = new Map(list.map((each) => [each.name, each]));
   const names = [...byName.keys()].sort((a, b) => a.localeCompare(b));
   if (offered !== names.join("\n")) {
@@ -26,7 +31,6 @@ export async function loadClasses() {
     $("class-names").replaceChildren(...names.map((value) => h("option", { value })));
   }
   document.dispatchEvent(new Event("classes"));
-  return list;
 }
 
 export const startClassList = () => watch((state, before) => {

@@ -18,7 +18,7 @@ const build = (id) => h("div", { class: "pick", role: "option", dataset: { id } 
 
 export class ClusterView {
   ids = [];
-  #anchor = 0;
+  #anchor = null; // the image from which a range goes
   #touched = false;
 
   constructor(selection) {
@@ -30,7 +30,7 @@ export class ClusterView {
         node.setAttribute("aria-selected", selection.has(id));
         node.setAttribute("aria-label", `Image ${index + 1}`);
       },
-      moved: (from, to, event) => { if (event.shiftKey) this.#range(this.#anchor, to); else this.#anchor = to; },
+      moved: (from, to, event) => { if (event.shiftKey) this.#range(to, from); else this.#anchor = this.ids[to]; },
     });
     const box = this.grid.box;
     const indexOf = (event) => this.ids.indexOf(event.target.closest(".pick")?.dataset.id);
@@ -38,7 +38,7 @@ export class ClusterView {
       const index = indexOf(event);
       if (index < 0) return;
       this.grid.focus(index, { scroll: false });
-      if (event.shiftKey) this.#range(this.#anchor, index);
+      if (event.shiftKey) this.#range(index);
       else this.#toggle(index);
     });
     box.addEventListener("dblclick", (event) => {
@@ -60,7 +60,7 @@ export class ClusterView {
     this.ids = cluster.images;
     this.cluster = cluster;
     this.grid.current = 0;
-    this.#anchor = 0;
+    this.#anchor = cluster.images[0];
     this.#touched = this.selection.count(this.ids) > 0;
     if (!this.#touched) this.selection.set(this.ids, true);
     this.draw(false);
@@ -85,13 +85,15 @@ export class ClusterView {
   }
 
   #toggle(index) {
-    this.#anchor = index;
+    this.#anchor = this.ids[index];
     this.#touched = true;
     this.selection.set([this.ids[index]], !this.selection.has(this.ids[index]));
   }
 
-  /** As the first one is, so all to the last. */
-  #range(from, to) {
+  /** As the first one is, so all to the last; from elsewhere where the first one has gone. */
+  #range(to, elsewhere = to) {
+    const anchor = this.ids.indexOf(this.#anchor);
+    const from = anchor < 0 ? elsewhere : anchor;
     this.#touched = true;
     this.selection.set(this.ids.slice(Math.min(from, to), Math.max(from, to) + 1), this.selection.has(this.ids[from]));
   }

@@ -51,8 +51,8 @@ function numbers(image) {
     h("dl", { class: "facts" }, facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))));
 }
 
-/** A button that asks for the explanation, a drawing that is shown in `box`. */
-function why(image, box) {
+/** A button that asks for the explanation, a drawing that is shown in `box` if `still()` that image is shown. */
+function why(image, box, still) {
   const press = button("Why?", async () => {
     press.disabled = true;
     press.textContent = "Looking…";
@@ -61,9 +61,11 @@ function why(image, box) {
       const drawing = h("img", { alt: `Why: the classes nearest to ${image.name}` });
       drawing.src = address;
       await drawing.decode().finally(() => URL.revokeObjectURL(address));
+      if (!still()) return;
       box.replaceChildren(drawing);
       box.scrollIntoView({ block: "nearest" });
     } catch (error) {
+      if (!still()) return;
       box.replaceChildren(h("p", { class: "lead", role: "status" }, `${error.message} ${error.why ?? ""}`));
     }
     press.textContent = "Why?";
@@ -75,7 +77,8 @@ function why(image, box) {
 /** Shows the image at `index` of a list whose items are ids or records. */
 function openDetail(source, index) {
   let at = index;
-  let image = null;
+  let image = null; // the one shown, once the service has told of it
+  let busy = false;
   const photo = h("img", { class: "photo", alt: "" });
   const about = h("div", { class: "about" });
   const reason = h("div", { class: "why" });
@@ -113,12 +116,19 @@ function openDetail(source, index) {
     // A page of the list that is on its way.
     if (!id) { setTimeout(() => { if (dialog.open) show(); }, 200); return; }
     photo.src = `images/${id}/picture`;
-    if (dialog.dataset.id !== id) reason.replaceChildren();
+    if (dialog.dataset.id !== id) {
+      // What is still told and offered is of the image before.
+      image = null;
+      about.querySelectorAll("button").forEach((each) => { each.disabled = true; });
+      reason.replaceChildren();
+    }
     dialog.dataset.id = id;
     try {
       const got = await get(`images/${id}`);
       if (dialog.dataset.id === id) draw(got);
     } catch (error) {
+      if (dialog.dataset.id !== id) return;
+      image = null;
       about.replaceChildren(h("p", { class: "lead" }, error.message));
     }
   }
@@ -131,7 +141,7 @@ function openDetail(source, index) {
     const does = labelled()
       ? [h("a", { class: "button", href: "#history", onclick: () => dialog.close() }, "Undo in History")]
       : [button("Name…", name, { class: "main", id: "detail-name" }), button("Reject", leaveOut, { id: "detail-reject" })];
-    does.push(why(got, reason), button("Delete", forget, { class: "danger", id: "detail-delete" }));
+    does.push(why(got, reason, () => dialog.dataset.id === got.id), button("Delete", forget, { class: "danger", id: "detail-delete" }));
     about.replaceChildren(...heading(got), h("p", { class: "buttons" }, does), ...likeliest(got), numbers(got));
     if (open) about.querySelector("details").open = true;
   }
@@ -143,14 +153,18 @@ function openDetail(source, index) {
   }
   /** On to the next, wherever the list has it once this one has gone. */
   async function then(work) {
+    if (busy) return;
+    const { id } = image;
     const next = at + 1 < source.length ? idAt(at + 1) : null;
-    if (!await work) return;
+    busy = true;
+    const done = await work().finally(() => { busy = false; });
+    if (!done || dialog.dataset.id !== id) return;
     if (!next) { dialog.close(); return; }
     at = idAt(at) === next ? at : at + 1;
     show();
   }
-  const leaveOut = () => then(reject([image.id]));
-  const forget = () => then(deleteImages(`images/${image.id}`, {},
+  const leaveOut = () => then(() => reject([image.id]));
+  const forget = () => then(() => deleteImages(`images/${image.id}`, {},
     `${image.name} is deleted from the queue. A class learned from it stays as it is.`));
 
   // On the document, for a button that has gone takes the focus with it; not below another dialog.
@@ -160,7 +174,7 @@ function openDetail(source, index) {
     const top = [...document.querySelectorAll("dialog[open]")].at(-1);
     if (event.ctrlKey || event.altKey || event.metaKey || top !== dialog) return;
     const step = { ArrowLeft: -1, k: -1, ArrowRight: 1, j: 1 }[event.key];
-    const does = image && !labelled() && { n: name, r: leaveOut }[event.key];
+    const does = image && !labelled() && !event.repeat && { n: name, r: leaveOut }[event.key];
     if (!step && !does) return;
     event.preventDefault();
     if (step) go(step);

@@ -52,7 +52,7 @@ function drawStorage(now) {
     const count = now.images[status];
     const text = `${images(count)} (${word}) are deleted from the queue. Classes learned from them stay as they are. `
       + "This cannot be undone.";
-    return button(`Delete ${word} (${number(count)})`, () => deleteImages("images", { status }, text), { dataset: { status } });
+    return button(`Delete ${word} (${number(count)})`, () => deleteImages("images", { status, at_most: count }, text), { dataset: { status } });
   }));
   if (focused) $("storage-buttons").querySelector(`[data-status="${focused}"]`)?.focus();
 }

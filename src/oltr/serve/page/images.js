@@ -41,7 +41,8 @@ function fill(node, image, index) {
   node.setAttribute("aria-label", `${image.name}: ${answer}${sureAs}`);
   picking.fill(node, image);
   node.onclick = (event) => {
-    if (!picking.on) { look(pages, index); return; }
+    // A list that is just being replaced: its images can be looked at, and no longer selected.
+    if (!picking.on || grid.items !== pages) { look(grid.items, index); return; }
     grid.focus(index, { scroll: false });
     picking.click(image, index, event);
   };
@@ -97,9 +98,9 @@ export const imagesTab = {
     picking = new Picking(() => pages, load, () => grid.show(pages));
     // A button would take Enter for a click, and that selects.
     grid.box.addEventListener("keydown", (event) => {
-      if (picking.on && event.key === "Enter") { event.preventDefault(); look(pages, grid.current); }
+      if (picking.on && event.key === "Enter") { event.preventDefault(); look(grid.items, grid.current); }
     });
-    grid.box.addEventListener("dblclick", () => { if (picking.on) look(pages, grid.current); });
+    grid.box.addEventListener("dblclick", () => { if (picking.on) look(grid.items, grid.current); });
     const form = $("image-filter");
     const go = () => {
       const asked = { status: $("filter-status").value, class: $("filter-class").value.trim() };

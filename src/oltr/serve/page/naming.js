@@ -14,6 +14,7 @@ export function nameImages(ids, { guess = "" } = {}) {
   return new Promise((resolve) => {
     let left = ids;
     let done = false;
+    let busy = false;
     const input = h("input", {
       id: "name-input", list: "class-names", maxlength: 200, autocomplete: "off", required: true,
       "aria-label": "Name of the class", placeholder: "What is it?",
@@ -24,7 +25,7 @@ export function nameImages(ids, { guess = "" } = {}) {
     const form = h("form", { class: "naming", onsubmit: (event) => { event.preventDefault(); send(); } },
       h("div", { class: "strip" }, ids.slice(0, SHOWN).map((id) => picture(thumbnail(id))),
         ids.length > SHOWN && h("span", { class: "more" }, `+${number(ids.length - SHOWN)}`)),
-      input, hint, trouble, h("p", { class: "buttons end" }, button("Cancel", () => dialog.close()), submit));
+      input, hint, trouble, h("p", { class: "buttons end" }, button("Cancel", () => { if (!busy) dialog.close(); }), submit));
 
     function typed() {
       const known = classNamed(input.value);
@@ -34,14 +35,15 @@ export function nameImages(ids, { guess = "" } = {}) {
     function told() {
       const { known, name } = typed();
       submit.textContent = !name ? "Name" : known ? `Add to ${quoted(name)}` : `New class ${quoted(name)}`;
-      submit.disabled = !name;
+      submit.disabled = !name || busy;
       if (known) hint.replaceChildren(`${quoted(name)} is known:`, ...examples(name, 4).map((src) => picture(src)));
       else hint.textContent = name ? "A class that is not there yet." : "Choose a known class or type a new name.";
       trouble.replaceChildren();
     }
 
     async function send(more = typed().known !== null, name = typed().name) {
-      if (!name || submit.disabled) return;
+      if (!name || busy) return;
+      busy = true;
       submit.disabled = true;
       form.setAttribute("aria-busy", "true");
       try {
@@ -55,7 +57,8 @@ export function nameImages(ids, { guess = "" } = {}) {
         else trouble.replaceChildren(h("p", {}, error.message), h("p", { class: "lead" }, error.why, " ", error.hint));
         refresh();
       } finally {
-        submit.disabled = false;
+        busy = false;
+        submit.disabled = !typed().name;
         form.removeAttribute("aria-busy");
       }
     }
@@ -93,6 +96,7 @@ export function nameImages(ids, { guess = "" } = {}) {
       id: "name-dialog",
       closed: () => { document.removeEventListener("classes", again); resolve(done); },
     });
+    dialog.addEventListener("cancel", (event) => { if (busy) event.preventDefault(); });
     input.value = guess;
     input.addEventListener("input", told);
     // Somebody may add the class just being typed: then the button says so.

@@ -21,6 +21,16 @@ export class Pages {
     return page?.images[index % SIZE];
   }
 
+  /** Among what is there; pages of this round first. */
+  findIndex(test) {
+    const pages = [...this.#pages].sort(([, one], [, other]) => other.round - one.round);
+    for (const [number, { images }] of pages) {
+      const place = images.findIndex(test);
+      if (place >= 0) return number * SIZE + place;
+    }
+    return -1;
+  }
+
   /** Asks again for what is looked at; what was there is shown until then. */
   async refresh() {
     this.#round += 1;

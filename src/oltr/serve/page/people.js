@@ -32,14 +32,15 @@ export async function asMine(work) {
 /** The last thing done on this page that holds, or 0. */
 export const lastOfMine = () => Math.max(0, ...undoable);
 /** Somebody else has undone it already, or it cannot be. */
-export const forget = (action) => { undoable.delete(action); return false; };
+export const forget = (action) => undoable.delete(action);
 
 async function tell() {
   if (running || seen === null || newest <= seen) return;
   const since = seen;
-  seen = newest;
+  const until = newest; // later ones are news of the next time, or one's own that is just being told
+  seen = until;
   const { actions } = await get("history").catch(() => ({ actions: [] }));
-  const news = actions.filter(({ id }) => id > since && !mine.has(id));
+  const news = actions.filter(({ id }) => id > since && id <= until && !mine.has(id));
   const show = ["History", () => { location.hash = "#history"; }];
   if (news.length > 3) toast(`Others did ${news.length} things meanwhile.`, show, true);
   else news.reverse().forEach((action) => toast(sentence(action), show, true));

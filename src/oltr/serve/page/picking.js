@@ -64,11 +64,11 @@ export class Picking {
 
   /** As the one clicked last is, so all from there to this one. */
   async range(index, image = this.list().at(index)) {
-    const from = this.#anchor;
+    const [from, list] = [this.#anchor, this.list()];
     if (!from || !image) return;
     const [first, last] = [Math.min(from.index, index), Math.max(from.index, index)];
     const found = await this.#records(first, Math.min(MOST, last - first + 1)).catch(problem);
-    if (!found) return;
+    if (!found || this.list() !== list) return;
     const ids = found.filter(free).map(({ id }) => id);
     // The list has moved meanwhile: what lies between is another thing now.
     const whole = ids.includes(from.id) && found.some(({ id }) => id === image.id);
@@ -82,8 +82,10 @@ export class Picking {
   }
 
   async #all() {
+    const list = this.list();
     try {
       const { total, images: found } = await this.load(0, MOST);
+      if (this.list() !== list) return; // another filter by now
       this.selection.set(found.filter(free).map(({ id }) => id), true);
       if (total > MOST) toast(`The first ${number(MOST)} of ${images(total)} are selected.`);
     } catch (error) {

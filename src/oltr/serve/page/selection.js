@@ -15,10 +15,10 @@ export class Selection extends EventTarget {
 
   clear() { this.set(this.ids, false); }
 
-  /** Leaves out what is no longer unknown; gives how many these were. */
+  /** Leaves out what is no longer unknown; gives these. */
   keepOnly(there) {
     const gone = this.ids.filter((id) => !there.has(id));
     if (gone.length) this.set(gone, false);
-    return gone.length;
+    return gone;
   }
 }

@@ -2,6 +2,8 @@
 import { ask } from "./dialog.js";
 import { $, h, typing } from "./dom.js";
 
+const ONCE = ["n", "r", "u"]; // a key held down must not go on to the next image
+
 const LIST = [
   ["1 2 3 4", "Images, Unknowns, Classes, History"],
   ["j k", "next and previous group, image or class; arrow keys too"],
@@ -27,7 +29,7 @@ export function startShortcuts(keysOf, always) {
   $("help").addEventListener("click", showList);
   addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (document.querySelector("dialog[open]")) return;
+    if (document.querySelector("dialog[open]") || (event.repeat && ONCE.includes(event.key))) return;
     if (typing(event.target)) {
       const checkbox = event.target.type === "checkbox";
       if (event.key === "Escape") event.target.blur();

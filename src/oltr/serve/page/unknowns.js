@@ -22,19 +22,25 @@ let grouping = null;
 let clusters = [];
 let opened = null;
 let place = 0;
+let acting = []; // images that this page is naming or rejecting: their going is no news
 
 const guess = (ids) => clusters.find((each) => each.images.includes(ids[0]))?.looks_known ?? "";
 const open = (cluster) => { place = scrollY; location.hash = `#unknowns/${cluster.number}`; };
 
-async function name(ids) {
-  if (ids.length && await nameImages(ids, { guess: guess(ids) })) done(ids);
+/** Back from the open group to all, unless another tab is shown by now. */
+const close = () => { if (location.hash.startsWith("#unknowns/")) location.hash = "#unknowns"; };
+
+async function act(ids, work) {
+  if (!ids.length) return;
+  acting = ids;
+  const well = await work().finally(() => { acting = []; });
+  if (well) done(ids);
 }
-async function leaveOut(ids) {
-  if (ids.length && await reject(ids)) done(ids);
-}
+const name = (ids) => act(ids, () => nameImages(ids, { guess: guess(ids) }));
+const leaveOut = (ids) => act(ids, () => reject(ids));
 function done(ids) {
   selection.set(ids, false);
-  if (opened && !view.ids.length) location.hash = "#unknowns";
+  if (opened && !view.ids.length) close();
 }
 
 function drawSelection() {
@@ -73,14 +79,14 @@ async function load() {
   grouping = answer.number;
   clusters = answer.clusters.map((each) => ({ ...each, size: each.images.length }));
   const there = new Set(clusters.flatMap((each) => each.images));
-  const gone = selection.keepOnly(there);
+  const { length: gone } = selection.keepOnly(there).filter((id) => !acting.includes(id));
   if (gone) toast(`${images(gone)} of the selection ${gone === 1 ? "is" : "are"} no longer unknown.`);
   if (opened && view.number) {
     // Grouped anew, a number means another group: the images looked at stay.
     const same = view.grouping === grouping ? clusters.find(({ number: each }) => each === opened) : null;
     const left = same ? same.images : view.ids.filter((id) => there.has(id));
     if (left.length) view.update(left);
-    else location.hash = "#unknowns";
+    else close();
   }
   grid.show(clusters);
   drawLead();
@@ -136,7 +142,7 @@ export const unknownsTab = {
   },
   show: (rest) => route(rest),
   hide: () => document.body.classList.remove("with-selection"),
-  async refresh(rest) { await load(); route(rest); },
+  refresh: load,
   keys: {
     n: () => name(here()),
     "/": () => name(here()),
@@ -144,6 +150,11 @@ export const unknownsTab = {
     j: () => step(1),
     k: () => step(-1),
     o: () => { if (!opened && clusters[grid.current]) open(clusters[grid.current]); },
-    Escape: () => { if (opened) location.hash = "#unknowns"; else selection.clear(); },
+    Escape: () => {
+      if (opened) close();
+      else if (selection.size) selection.clear();
+      else return false;
+      return true;
+    },
   },
 };

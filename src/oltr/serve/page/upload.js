@@ -118,6 +118,7 @@ class Job {
   }
 
   draw() {
+    if (this !== job) return; // a stopped one that ends late
     const { sent, total, known, unknown, named, rejected, again, other } = this.tally;
     const stopped = this.stop.signal.aborted;
     let begin = images(total);

@@ -13,8 +13,8 @@ export class Grid {
   /**
    * `layout(width)` gives {columns, height, gap}; `build(item)` makes an element for a key, `fill(node, item, index)`
    * says what is in it now; `key(item)` names an item. `roving` lets arrow keys go from item to item, with
-   * `moved(from, to, event)` told. Items come from anything with `length` and `at(index)`; one that is not there
-   * yet is undefined.
+   * `moved(from, to, event)` told. Items come from anything with `length`, `at(index)` and `findIndex(test)`; one
+   * that is not there yet is undefined.
    */
   constructor(box, { layout, build, fill, key, roving = false, moved = () => {} }) {
     Object.assign(this, { box, layout, build, fill, key, roving, moved, items: [], current: 0 });
@@ -29,15 +29,16 @@ export class Grid {
     box.addEventListener("focusin", (event) => this.#focused(event));
   }
 
-  /** Shows other items; what is on the screen stays where it is when items before it come or go. */
+  /** Shows other items; what is on the screen, and what has the focus, stays when items before it come or go. */
   show(items, { keepPlace = true } = {}) {
     const held = keepPlace ? this.#held() : null;
-    const focus = this.box.contains(document.activeElement) ? this.current : -1;
+    const focus = [...this.#drawn].find(([, { node }]) => node.contains(document.activeElement))?.[0];
     this.items = items;
-    this.current = Math.max(0, Math.min(this.current, items.length - 1));
+    const still = focus === undefined ? -1 : this.#indexOf(focus);
+    this.current = Math.max(0, Math.min(still < 0 ? this.current : still, items.length - 1));
     this.#drawNow(true);
     if (held) this.#hold(held);
-    if (focus >= 0 && !this.box.contains(document.activeElement)) this.focus(this.current, { scroll: false });
+    if (focus !== undefined && !this.box.contains(document.activeElement)) this.focus(this.current, { scroll: false });
   }
 
   draw() {
@@ -94,11 +95,7 @@ export class Grid {
     }
   }
 
-  #indexOf(key) {
-    const drawn = this.#drawn.get(key);
-    if (drawn) return drawn.index;
-    return Array.isArray(this.items) ? this.items.findIndex((item) => this.key(item) === key) : -1;
-  }
+  #indexOf(key) { return this.items.findIndex((item) => this.key(item) === key); }
 
   #drawNow(changed) {
     const width = this.box.clientWidth;

@@ -21,6 +21,7 @@ YEAR = 365 * 24 * 3600
 def state(service: Serving, request: Request) -> dict[str, Any]:
     """All that changes, in few numbers; `revision` grows with every change that a page would show."""
     held = service.state
+    revision = held.revision  # first: what is newer than it says will be asked for again
     now, limits = held.snapshot, held.limits
     statuses = ("unknown", "known", "named", "rejected")
     return {
@@ -30,7 +31,7 @@ def state(service: Serving, request: Request) -> dict[str, Any]:
         "method": now.run.method,
         "classes": len(now.run.class_names),
         "last_action": now.last_action,
-        "revision": held.revision,
+        "revision": revision,
         "images": {"total": len(now.images)} | {status: now.counts[status] for status in statuses},
         "bytes": now.bytes,
         "cap": limits.kept_bytes,

@@ -76,7 +76,7 @@ def images(
 @router.get("/unknowns", response_model=schema.UnknownList)
 def unknowns(service: Serving, offset: Offset = 0, limit: Limit = 100) -> dict[str, Any]:
     """Images that wait for a name; what to label first comes first."""
-    return unknown_list(service.state.snapshot, service.state.grouper, offset, limit)
+    return unknown_list(service.state.snapshot, service.state.grouper.groups, offset, limit)
 
 
 @router.get("/images/{number}", response_model=schema.ImageRecord)
@@ -112,9 +112,13 @@ def delete(service: Serving, number: ImageId) -> Response:
 
 
 @router.delete("/images", response_model=schema.Deleted)
-def delete_all(service: Serving, status: Status) -> dict[str, int]:
+def delete_all(
+    service: Serving,
+    status: Status,
+    at_most: Annotated[int | None, Query(ge=0, description="none are deleted where there are more")] = None,
+) -> dict[str, int]:
     """Forget all images of a status."""
-    return {"deleted": service.intake.delete_all(status)}
+    return {"deleted": service.intake.delete_all(status, at_most)}
 
 
 @router.get("/examples", response_class=Response, responses=_pictures("jpeg"), tags=["classes"])
