@@ -185,6 +185,11 @@ class RunConfig:
         return "backbone" in self.stage(self.num_stages).frozen
 
     @property
+    def head_only(self) -> bool:
+        """Whether all that is trained is a head on a frozen backbone: no stage 1 to share."""
+        return self.num_stages == 1 and self.ends_frozen
+
+    @property
     def head_fitted(self) -> bool:
         """Whether a method that can fit its head does so, not a linear probe trained by steps in stage 1."""
         return self.ends_frozen and (self.train_backbone == "none" or self.num_stages == 2)

@@ -208,6 +208,16 @@ def test_a_stage_1_of_ones_own_depends_on_the_methods_settings(tmp_path):
     assert {run.stage1_key for run in none} == {None}
 
 
+def test_what_follows_training_alone_does_not_train_again(tmp_path):
+    names = ("class_means=none", "memory=5", "contrast=1")
+    rows = "".join(f"  - {{method: oltr2, changes: [settings.{name}]}}\n" for name in names)
+    whole, *others = plan_runs(suite(tmp_path, SMALL + "  - {method: oltr2}\n" + rows), 1)[-4:]
+    assert [whole.shares_stage1(other) for other in others] == [True, True, False]
+    rows = "about: Heads\nrecipe: glyphs\nrows:\n  - {method: plain}\n"
+    (head,) = plan_runs(suite(tmp_path, rows), 1, changes=["stage1.frozen=[backbone]", "stage2=null"])
+    assert head.stage1_key is None
+
+
 @pytest.mark.parametrize(
     ("epochs", "staged", "single"),
     [((), (18, 6), 24), ((8,), (6, 2), 8), ((2,), (1, 1), 2), ((3, 1), (3, 1), 4), ((24,), (18, 6), 24)],

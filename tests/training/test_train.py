@@ -103,6 +103,18 @@ def test_shared_stage_one_gives_the_weights_of_a_run_that_trained_its_own(pack, 
     )
 
 
+def test_a_run_of_one_stage_takes_all_of_training(pack, tmp_path):
+    """What follows training is its own: τ-norm of plain's weights is τ-norm of its own."""
+    for name in ("plain", "tau-norm"):
+        run(dataclasses.replace(tiny_config(name, epochs=(2, 1)), stage2=None), pack, tmp_path / name)
+    config = dataclasses.replace(tiny_config("tau-norm", epochs=(2, 1)), stage2=None)
+    run(config, pack, tmp_path / "shared", stage1_from=tmp_path / "plain")
+    assert same(weights(tmp_path / "shared"), weights(tmp_path / "tau-norm"))
+    assert not same(weights(tmp_path / "shared"), weights(tmp_path / "plain"))
+    rows = [[*csv.DictReader(RunFolder(tmp_path / n).metrics.open())] for n in ("shared", "plain")]
+    assert [row["loss"] for row in rows[0]] == [row["loss"] for row in rows[1]]
+
+
 def test_stage_one_of_other_settings_is_not_shared(pack, tmp_path):
     run(tiny_config("plain", epochs=(1, 1)), pack, tmp_path / "plain")
     with pytest.raises(UserError, match="stage1"):

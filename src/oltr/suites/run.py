@@ -52,13 +52,11 @@ class Run:
     @cached_property
     def stage1_key(self) -> str | None:
         """Equal for runs whose stage 1 leads to the same weights; None if there is no stage 1 to share."""
-        if not self.config.stage1.epochs:
+        if not self.config.stage1.epochs or self.config.head_only:
             return None
         kind = build_method(self.config, torch.tensor([2, 1])).first_stage  # whatever the class counts are
         values = dataclasses.asdict(self.config)
-        # A method's settings can only matter if stage 1 is its own.
-        settings = {} if kind.split(",")[0] == "plain" else values["settings"]
-        return json.dumps([kind, settings, [values[name] for name in STAGE1_SETTINGS]], sort_keys=True)
+        return json.dumps([kind, *(values[name] for name in STAGE1_SETTINGS)], sort_keys=True)
 
     @property
     def lineage(self) -> list[Run]:

@@ -61,11 +61,15 @@ def find_start(
 
 
 def _shared_stage1(other: RunFolder, config: RunConfig, method: Method, manifest: Manifest) -> Start:
-    """The finished stage 1 of another run, if it is what this run would have trained."""
-    if config.num_stages < 2:
+    """The finished stage 1 of another run, if it is what this run would have trained.
+
+    Where it is the only one, there is left what follows training: τ-norm, the memory of `oltr2`, the rule.
+    """
+    if config.head_only:
         raise UserError(
-            f"{config.method} has no second stage here that could start from {other.path}.",
-            try_this="leave out --stage1-from",
+            f"{config.method} has no stage 1 here that could be taken from {other.path}.",
+            "Only a head is trained, on a frozen backbone.",
+            "leave out --stage1-from",
         )
     theirs = other.config()
     wrong = differences(_stage1_settings(theirs), _stage1_settings(config))

@@ -24,6 +24,7 @@ from oltr.training.eval_size import check_eval_size, choose_eval_size
 from oltr.training.features import frozen_features
 from oltr.training.fit import fit_stage, prepare_features
 from oltr.training.inference import embed_images
+from oltr.training.metrics_file import write_metrics
 from oltr.training.options import TrainOptions
 from oltr.training.processes import launch, stop_others_on_failure
 from oltr.training.resume import Start, find_start
@@ -140,6 +141,8 @@ def _finish(run: Run, network: Network) -> None:
     adjustment = adjust(network, run)
     if rank() == 0:
         run.folder.save_weights(run.folder.model, network.state_dict())
+        if run.history and not run.folder.metrics.is_file():  # all of training was another run's
+            write_metrics(run.folder.metrics, run.history)
         seconds = sum(row["seconds"] for row in run.history)
         run.folder.finish(seconds, remark=remark, adjustment=adjustment and asdict(adjustment))
 
