@@ -62,7 +62,10 @@ def test_deleting_takes_files_and_rows_but_no_class(folder, strangers):
         for number in ids[:6]:
             assert client.delete(f"/images/{number}").status_code == 204
         assert client.delete("/images?status=unknown").json()["deleted"] <= 4
-        client.delete("/images?status=known").raise_for_status()
+        known = client.get("/state").json()["images"]["known"]
+        assert client.delete(f"/images?status=known&at_most={known - 1}").status_code == 409
+        assert client.get("/state").json()["images"]["known"] == known > 0
+        assert client.delete(f"/images?status=known&at_most={known}").json()["deleted"] == known
         assert client.get("/state").json()["images"]["total"] == 0 == client.get("/state").json()["bytes"]
         assert [file for file in (folder / "uploads").rglob("*") if file.suffix in (".png", ".jpg")] == []
         assert client.service.state.uploads.ids() == set()

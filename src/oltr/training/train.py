@@ -118,6 +118,11 @@ def _train_stage(run: Run, number: int, network: Network, start: Start) -> None:
         train_stage(run, number, network)
     elif number == start.stage - 1 and start.weights is not None:
         network.load_state_dict(start.weights)
+        if number == run.config.num_stages:  # nothing is left to train
+            network.to(run.device).to(memory_format=torch.channels_last)  # as training leaves it
+            if rank() == 0:
+                run.folder.save_weights(run.folder.stage_weights(number), network.state_dict())
+                write_metrics(run.folder.metrics, run.history)
 
 
 def _finish(run: Run, network: Network) -> None:
@@ -141,8 +146,6 @@ def _finish(run: Run, network: Network) -> None:
     adjustment = adjust(network, run)
     if rank() == 0:
         run.folder.save_weights(run.folder.model, network.state_dict())
-        if run.history and not run.folder.metrics.is_file():  # all of training was another run's
-            write_metrics(run.folder.metrics, run.history)
         seconds = sum(row["seconds"] for row in run.history)
         run.folder.finish(seconds, remark=remark, adjustment=adjustment and asdict(adjustment))
 

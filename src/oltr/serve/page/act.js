@@ -8,10 +8,20 @@ import { refresh } from "./state.js";
 import { problem, toast } from "./toast.js";
 import { sentence } from "./wording.js";
 
+const labelling = [];
+/** Whether this page is just naming or rejecting an image: then its going is no news. */
+export const isLabelling = (id) => labelling.some((ids) => ids.includes(id));
+
 async function act(path, body) {
-  const answer = await asMine(() => post(path, { ...body, by: by() }));
-  await refresh();
-  return answer;
+  const ids = body.images ?? [];
+  labelling.push(ids);
+  try {
+    const answer = await asMine(() => post(path, { ...body, by: by() }));
+    await refresh();
+    return answer;
+  } finally {
+    labelling.splice(labelling.indexOf(ids), 1);
+  }
 }
 
 /** Gives images a name; errors are the caller's, who still has what was typed. */

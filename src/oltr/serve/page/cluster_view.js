@@ -30,7 +30,7 @@ export class ClusterView {
         node.setAttribute("aria-selected", selection.has(id));
         node.setAttribute("aria-label", `Image ${index + 1}`);
       },
-      moved: (from, to, event) => { if (event.shiftKey) this.#range(to, from); else this.#anchor = this.ids[to]; },
+      moved: (from, to, event) => { if (event.shiftKey) this.#range(to); else this.#anchor = this.ids[to]; },
     });
     const box = this.grid.box;
     const indexOf = (event) => this.ids.indexOf(event.target.closest(".pick")?.dataset.id);
@@ -90,10 +90,10 @@ export class ClusterView {
     this.selection.set([this.ids[index]], !this.selection.has(this.ids[index]));
   }
 
-  /** As the first one is, so all to the last; from elsewhere where the first one has gone. */
-  #range(to, elsewhere = to) {
-    const anchor = this.ids.indexOf(this.#anchor);
-    const from = anchor < 0 ? elsewhere : anchor;
+  /** As the first one is, so all to the last; the last alone where the first one has gone. */
+  #range(to) {
+    const from = this.ids.indexOf(this.#anchor);
+    if (from < 0) { this.#toggle(to); return; }
     this.#touched = true;
     this.selection.set(this.ids.slice(Math.min(from, to), Math.max(from, to) + 1), this.selection.has(this.ids[from]));
   }

@@ -78,7 +78,7 @@ function why(image, box, still) {
 function openDetail(source, index) {
   let at = index;
   let image = null; // the one shown, once the service has told of it
-  let busy = false;
+  const busy = new Set(); // images with a question about them under way
   const photo = h("img", { class: "photo", alt: "" });
   const about = h("div", { class: "about" });
   const reason = h("div", { class: "why" });
@@ -153,11 +153,11 @@ function openDetail(source, index) {
   }
   /** On to the next, wherever the list has it once this one has gone. */
   async function then(work) {
-    if (busy) return;
     const { id } = image;
+    if (busy.has(id)) return;
+    busy.add(id);
     const next = at + 1 < source.length ? idAt(at + 1) : null;
-    busy = true;
-    const done = await work().finally(() => { busy = false; });
+    const done = await work().finally(() => busy.delete(id));
     if (!done || dialog.dataset.id !== id) return;
     if (!next) { dialog.close(); return; }
     at = idAt(at) === next ? at : at + 1;

@@ -3,14 +3,15 @@ import { h, button } from "./dom.js";
 
 let numbered = 0;
 
-/** Opens a dialog with a heading; `closed()` is told when it goes. */
-export function openDialog(title, body, { id = null, closed = () => {}, kind = "" } = {}) {
+/** Opens a dialog with a heading; `closed()` is told when it goes, which people cannot make it while it is `busy()`. */
+export function openDialog(title, body, { id = null, closed = () => {}, kind = "", busy = () => false } = {}) {
   const heading = `dialog-${numbered += 1}`;
   const dialog = h("dialog", { id, class: kind, "aria-labelledby": heading }, h("h2", { id: heading }, title), body);
   dialog.addEventListener("close", () => { dialog.remove(); closed(); });
   // A press that begins and ends on what lies behind it.
   dialog.addEventListener("pointerdown", (event) => { dialog.dataset.outside = event.target === dialog ? "yes" : ""; });
-  dialog.addEventListener("click", (event) => { if (event.target === dialog && dialog.dataset.outside) dialog.close(); });
+  dialog.addEventListener("click", (event) => { if (event.target === dialog && dialog.dataset.outside && !busy()) dialog.close(); });
+  dialog.addEventListener("cancel", (event) => { if (busy()) event.preventDefault(); });
   document.body.append(dialog);
   dialog.showModal();
   return dialog;

@@ -15,6 +15,7 @@ export function nameImages(ids, { guess = "" } = {}) {
     let left = ids;
     let done = false;
     let busy = false;
+    const leave = () => { if (!busy) dialog.close(); };
     const input = h("input", {
       id: "name-input", list: "class-names", maxlength: 200, autocomplete: "off", required: true,
       "aria-label": "Name of the class", placeholder: "What is it?",
@@ -25,7 +26,7 @@ export function nameImages(ids, { guess = "" } = {}) {
     const form = h("form", { class: "naming", onsubmit: (event) => { event.preventDefault(); send(); } },
       h("div", { class: "strip" }, ids.slice(0, SHOWN).map((id) => picture(thumbnail(id))),
         ids.length > SHOWN && h("span", { class: "more" }, `+${number(ids.length - SHOWN)}`)),
-      input, hint, trouble, h("p", { class: "buttons end" }, button("Cancel", () => { if (!busy) dialog.close(); }), submit));
+      input, hint, trouble, h("p", { class: "buttons end" }, button("Cancel", leave), submit));
 
     function typed() {
       const known = classNamed(input.value);
@@ -79,7 +80,7 @@ export function nameImages(ids, { guess = "" } = {}) {
         h("ul", { class: "conflicts" }, lines),
         h("p", { class: "buttons" },
           others.length > 0 && button(`Name the other ${images(others.length)}`, rest, { class: "main" }),
-          button("Leave it", () => dialog.close())));
+          button("Leave it", leave)));
     }
 
     /** Somebody added the class meanwhile. */
@@ -89,14 +90,13 @@ export function nameImages(ids, { guess = "" } = {}) {
         h("p", {}, who ? `${who} added the class ${quoted(name)} meanwhile.` : error.message),
         h("p", { class: "buttons" },
           button(`Add to ${quoted(there ?? name)}`, () => send(true, there ?? name), { class: "main" }),
-          button("Leave it", () => dialog.close())));
+          button("Leave it", leave)));
     }
 
     const dialog = openDialog(`Name ${images(ids.length)}`, form, {
-      id: "name-dialog",
+      id: "name-dialog", busy: () => busy,
       closed: () => { document.removeEventListener("classes", again); resolve(done); },
     });
-    dialog.addEventListener("cancel", (event) => { if (busy) event.preventDefault(); });
     input.value = guess;
     input.addEventListener("input", told);
     // Somebody may add the class just being typed: then the button says so.

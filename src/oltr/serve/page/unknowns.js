@@ -1,5 +1,5 @@
 // The tab of unknown images: groups, what to name first at the top; one of them opened; what is selected.
-import { reject } from "./act.js";
+import { isLabelling, reject } from "./act.js";
 import { get, post } from "./api.js";
 import { build, fill, layout } from "./cluster_card.js";
 import { ClusterView } from "./cluster_view.js";
@@ -22,7 +22,6 @@ let grouping = null;
 let clusters = [];
 let opened = null;
 let place = 0;
-let acting = []; // images that this page is naming or rejecting: their going is no news
 
 const guess = (ids) => clusters.find((each) => each.images.includes(ids[0]))?.looks_known ?? "";
 const open = (cluster) => { place = scrollY; location.hash = `#unknowns/${cluster.number}`; };
@@ -30,14 +29,12 @@ const open = (cluster) => { place = scrollY; location.hash = `#unknowns/${cluste
 /** Back from the open group to all, unless another tab is shown by now. */
 const close = () => { if (location.hash.startsWith("#unknowns/")) location.hash = "#unknowns"; };
 
-async function act(ids, work) {
-  if (!ids.length) return;
-  acting = ids;
-  const well = await work().finally(() => { acting = []; });
-  if (well) done(ids);
+async function name(ids) {
+  if (ids.length && await nameImages(ids, { guess: guess(ids) })) done(ids);
 }
-const name = (ids) => act(ids, () => nameImages(ids, { guess: guess(ids) }));
-const leaveOut = (ids) => act(ids, () => reject(ids));
+async function leaveOut(ids) {
+  if (ids.length && await reject(ids)) done(ids);
+}
 function done(ids) {
   selection.set(ids, false);
   if (opened && !view.ids.length) close();
@@ -79,14 +76,14 @@ async function load() {
   grouping = answer.number;
   clusters = answer.clusters.map((each) => ({ ...each, size: each.images.length }));
   const there = new Set(clusters.flatMap((each) => each.images));
-  const { length: gone } = selection.keepOnly(there).filter((id) => !acting.includes(id));
+  const { length: gone } = selection.keepOnly(there).filter((id) => !isLabelling(id));
   if (gone) toast(`${images(gone)} of the selection ${gone === 1 ? "is" : "are"} no longer unknown.`);
   if (opened && view.number) {
     // Grouped anew, a number means another group: the images looked at stay.
     const same = view.grouping === grouping ? clusters.find(({ number: each }) => each === opened) : null;
     const left = same ? same.images : view.ids.filter((id) => there.has(id));
-    if (left.length) view.update(left);
-    else close();
+    view.update(left);
+    if (!left.length) close();
   }
   grid.show(clusters);
   drawLead();
@@ -99,6 +96,7 @@ function route(rest) {
   if (rest && !wanted) { if (clusters.length) location.replace("#unknowns"); return; }
   if (opened && opened !== wanted?.number) view.close();
   const back = opened && !wanted;
+  const left = clusters.findIndex((each) => each.number === opened);
   opened = wanted?.number ?? null;
   $("cluster-list").hidden = Boolean(opened);
   $("cluster-view").hidden = !opened;
@@ -108,6 +106,7 @@ function route(rest) {
     view.grid.focus(0, { scroll: false });
   }
   if (back) {
+    if (left >= 0) grid.current = left;
     grid.show(clusters, { keepPlace: false });
     scrollTo({ top: place, behavior: "instant" });
     grid.focus(grid.current, { scroll: false });
