@@ -23,10 +23,9 @@ CPU = TrainOptions(accelerator="cpu")
 OF_LOGITS, WEIGHT = 0.5, 6.0
 
 
-def config(**settings):
-    chosen = tiny_config(
-        "oltr2", (1,), backbone="test_resnet", settings=METHODS["oltr2"].all_settings(settings)
-    )
+def config(class_means="validation"):
+    settings = METHODS["oltr2"].all_settings({"class_means": class_means})
+    chosen = tiny_config("oltr2", (1,), backbone="test_resnet", settings=settings)
     return dataclasses.replace(chosen, stage2=None)
 
 

@@ -48,7 +48,7 @@ class Oltr2Settings:
     contrast_temperature: float = 0.1
     consistency: float = 0.0  # weight of views that predict each other; of two views or more
     # Where the backbone is trained: class means beside the classifier, their weight by validation images.
-    class_means: Literal["validation", "none"] = "validation"
+    class_means: Literal["validation", "none"] = "none"
     # Where the backbone is frozen and the head is fitted:
     memory: float = 20.0  # weight of the cosine to the class means
     tau: float = 1.25  # weight of the log frequencies
@@ -74,8 +74,8 @@ class Oltr2(Method):
 
     z_e are the logits of expert e, z their mean. The last two terms compare views of an image in projections
     of v_direct, and are left out where there is one view. The memory is the class means of v_direct after
-    training: their cosines are added to z, with a weight by validation images (`remember`), and the whitened
-    cosine to the nearest of them is added to SCALE in the unknown score.
+    training: the whitened cosine to the nearest of them is added to SCALE in the unknown score; with
+    class_means=validation the cosines are added to z, too, with a weight by validation images (`remember`).
 
     On a frozen backbone nothing is trained. There the memory is part of the head (`MemoryHead`), and the
     linear classifier beside it is the minimum of the logit-adjusted softmax.
@@ -88,8 +88,7 @@ class Oltr2(Method):
     info = MethodInfo(
         title="OLTR 2 (ours)",
         summary="Balanced softmax, agreement of experts, contrastive loss between views; cosines to a memory "
-        "of class means in the logits and in the unknown score; on frozen features a linear head fitted "
-        "beside them",
+        "of class means in the unknown score; on frozen features a linear head fitted beside them",
         paper="this project, 2026; parts after Ren et al. 2020 (balanced softmax), Wang et al. 2021 and Jin "
         "et al. 2023 (experts, agreement), Zhu et al. 2022 (contrast), Chen and He 2021 (consistency)",
         year=2026,
