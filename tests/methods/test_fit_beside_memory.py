@@ -135,8 +135,8 @@ def test_oltr2_on_a_frozen_backbone_is_fitted():
     ("changes", "score"),
     [
         (["stage2={epochs: 1, frozen: [backbone]}"], "scale-70"),
-        (["stage1.frozen=[backbone]", "stage2=null"], "scale-70+whitened-cosine"),  # by steps
-        (["stage2=null"], "scale-70+whitened-cosine"),
+        (["stage1.frozen=[backbone]", "stage2=null"], "scale-70+spread-cosine"),  # by steps
+        (["stage2=null"], "scale-70+spread-cosine"),
     ],
 )
 def test_the_score_of_a_fitted_head_is_that_of_a_memory_head_alone(changes, score):

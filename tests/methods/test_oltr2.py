@@ -106,7 +106,7 @@ def test_a_finished_run_is_without_its_auxiliary_parts_and_decides_by_the_memory
     run, images = TrainedRun(tmp_path / "run"), torch.randn(2, 3, 32, 32)
     assert not [name for name in run.network.state_dict() if name.startswith("auxiliary")]
     torch.testing.assert_close(run.network.cpu()(images).logits, network.cpu().eval()(images).logits)
-    assert METHODS["oltr2"].score == "scale-70+whitened-cosine" in SCORES
+    assert METHODS["oltr2"].score == "scale-70+spread-cosine" in SCORES
 
 
 @pytest.mark.parametrize("wrong", [{"experts": 0}, {"contrast": -1.0}, {"classifier": "round"}])

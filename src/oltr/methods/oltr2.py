@@ -70,14 +70,15 @@ class Oltr2(Method):
 
     z_e are the logits of expert e, z their mean. The last two terms compare views of an image in projections
     of v_direct, and are left out where there is one view. The memory is the class means of v_direct after
-    training: the whitened cosine to the nearest of them is added to SCALE in the unknown score.
+    training: the unknown score adds to SCALE the whitened cosine to the nearest of them, beside the spread of
+    v_direct.
 
     On a frozen backbone nothing is trained. There the memory is part of the head (`MemoryHead`), and the
     linear classifier beside it is the minimum of the logit-adjusted softmax.
     """
 
     Settings = Oltr2Settings
-    score = "scale-70+whitened-cosine"
+    score = "scale-70+spread-cosine"
     frozen_score = "scale-70"  # the memory is in the logits already
     frozen_class_means = True
     info = MethodInfo(

@@ -20,10 +20,12 @@ from oltr.openset.rollup import fit_thresholds, roll_up
 from oltr.openset.scale import Scale, Scale70
 from oltr.openset.scores import SCORES, FittedScore, Score, ScoreInfo
 from oltr.openset.softmax import Softmax
+from oltr.openset.spread_cosine import SpreadCosine
 from oltr.openset.sum_of_scores import (
     MaxLogitAndCosine,
     MaxLogitAndRelativeMahalanobis,
     MaxLogitAndUnitMahalanobis,
+    ScaleAndSpreadCosine,
     ScaleAndWhitenedCosine,
     SumOfScores,
 )
@@ -51,10 +53,12 @@ __all__ = [
     "RelativeMahalanobis",
     "Scale",
     "Scale70",
+    "ScaleAndSpreadCosine",
     "ScaleAndWhitenedCosine",
     "Score",
     "ScoreInfo",
     "Softmax",
+    "SpreadCosine",
     "SumOfScores",
     "TextbookOpenMax",
     "UnitMahalanobis",

@@ -10,8 +10,7 @@ from torch import Tensor
 
 from oltr.openset.parts import AT_A_TIME, parts
 from oltr.openset.scores import Score, ScoreInfo, register
-
-SMALLEST = 1e-12  # a sum of activations: below it there are none
+from oltr.openset.spread import spread
 
 
 @register
@@ -33,7 +32,7 @@ class Scale(Score):
 
     def value(self, features: Tensor, logits: Tensor, reachability: Tensor | None = None) -> Tensor:
         pairs = zip(parts(features, AT_A_TIME), parts(logits, AT_A_TIME), strict=True)
-        scaled = (z.double() * _scale(x.double(), self.percentile) for x, z in pairs)
+        scaled = (z.double() * spread(x.double(), self.percentile).exp() for x, z in pairs)
         return torch.cat([part.logsumexp(dim=1) for part in scaled])
 
 
@@ -49,12 +48,3 @@ class Scale70(Scale):
         changes=Scale.info.changes.replace("85th", "70th"),
     )
     percentile = 70
-
-
-def _scale(features: Tensor, percentile: int) -> Tensor:
-    """exp(Σ a / Σ the largest of a): B×D → B×1."""
-    dims = features.shape[1]
-    largest = max(dims - round(dims * percentile / 100), 1)
-    a = features.clamp(min=0)
-    top = a.topk(largest, dim=1).values.sum(dim=1, keepdim=True)
-    return (a.sum(dim=1, keepdim=True) / top.clamp(min=SMALLEST)).exp()

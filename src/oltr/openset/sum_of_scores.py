@@ -12,6 +12,7 @@ from oltr.openset.moments import ROUNDING
 from oltr.openset.relative_mahalanobis import RelativeMahalanobis
 from oltr.openset.scale import Scale70
 from oltr.openset.scores import FittedScore, Score, ScoreInfo, register
+from oltr.openset.spread_cosine import SpreadCosine
 from oltr.openset.unit_mahalanobis import UnitMahalanobis
 from oltr.openset.whitened_cosine import WhitenedCosine
 
@@ -101,4 +102,13 @@ class ScaleAndWhitenedCosine(SumOfScores):
 
     name = "scale-70+whitened-cosine"
     parts = (Scale70, WhitenedCosine)
+    info = _info(*parts)
+
+
+@register
+class ScaleAndSpreadCosine(SumOfScores):
+    """The energy of scaled logits and the whitened cosine beside the spread of the activations."""
+
+    name = "scale-70+spread-cosine"
+    parts = (Scale70, SpreadCosine)
     info = _info(*parts)

@@ -41,7 +41,7 @@ class WhitenedCosine(FittedScore[Directions]):
         "Ledoit-Wolf shrinkage (2004) of the covariance, so that few images suffice",
     )
     higher_is_known = True
-    limits = (-1, 1)
+    limits = (-1.0, 1.0)
 
     def learn(self, features: Tensor, logits: Tensor, labels: Tensor) -> Directions:
         return learn_directions(features, labels, logits.shape[1])
