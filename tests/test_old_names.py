@@ -9,6 +9,7 @@ from safetensors.torch import load_file, save_file
 
 from oltr.data.pack import open_pack
 from oltr.errors import UserError
+from oltr.methods import METHODS
 from oltr.old_names import current_values, current_weights, run_values
 from oltr.runs.trained_run import TrainedRun
 from oltr.training.configure import configure
@@ -89,6 +90,18 @@ def test_a_run_of_before_the_attention_had_two_starts_is_opened_and_continued(pa
     other = dataclasses.replace(config, settings=config.settings | {"attention_start": "released"})
     with pytest.raises(UserError, match="attention_start: zero → released"):
         train(other, manifest, folder.path, TrainOptions(resume=True))
+
+
+def test_a_run_of_before_class_means_were_added_to_trained_classifiers_is_continued_without(pack, tmp_path):
+    settings = METHODS["oltr2"].all_settings({"class_means": "none"})
+    config = tiny_config("oltr2", epochs=(1,), stage2=None, settings=settings)
+    folder, manifest = RunFolder(tmp_path / "run"), open_pack(pack).manifest
+    train(config, manifest, folder.path, TrainOptions())
+    facts = yaml.safe_load((folder.path / "run.yaml").read_text())
+    assert facts["config"]["settings"].pop("class_means") == "none"
+    folder.write(facts)
+    assert folder.config().settings["class_means"] == "none"
+    train(config, manifest, folder.path, TrainOptions(resume=True))
 
 
 def test_a_setting_that_came_later_is_not_given_to_recipes_and_other_methods():

@@ -32,6 +32,7 @@ HARMLESS: dict[tuple[str, str], Any] = {
 # Settings that came later: a run that has the first has been trained with this value of the second.
 CAME_LATER: dict[tuple[str, str], tuple[str, Any]] = {
     ("settings", "attention_form"): ("attention_start", "zero"),
+    ("settings", "contrast_temperature"): ("class_means", "none"),  # of oltr2
 }
 WEIGHTS_GONE: tuple[str, ...] = ("head.train_counts",)
 

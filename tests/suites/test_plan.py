@@ -209,7 +209,7 @@ def test_a_stage_1_of_ones_own_depends_on_the_methods_settings(tmp_path):
 
 
 def test_what_follows_training_alone_does_not_train_again(tmp_path):
-    names = ("tau=1", "memory=5", "contrast=1")
+    names = ("class_means=none", "memory=5", "contrast=1")
     rows = "".join(f"  - {{method: oltr2, changes: [settings.{name}]}}\n" for name in names)
     whole, *others = plan_runs(suite(tmp_path, SMALL + "  - {method: oltr2}\n" + rows), 1)[-4:]
     assert [whole.shares_stage1(other) for other in others] == [True, True, False]

@@ -10,14 +10,18 @@ import pytest
 import torch
 import yaml
 from safetensors.torch import load_file, save_file
+from torch.nn import functional as F
 
 from oltr.config import DistillConfig, StageConfig
 from oltr.data.augment import Augment
 from oltr.data.pack import open_pack
 from oltr.errors import UserError
 from oltr.losses import distillation_loss
+from oltr.methods import remember
+from oltr.methods.weigh_memory import Weighed
 from oltr.training.build import build_method, build_network
 from oltr.training.configure import configure
+from oltr.training.load_network import load_network
 from oltr.training.optimizer import make_optimizer
 from oltr.training.options import TrainOptions
 from oltr.training.run_folder import RunFolder
@@ -44,6 +48,22 @@ def taught_by(manifest, tmp_path_factory):
     out = tmp_path_factory.mktemp("teacher") / "experts"
     train(tiny_config("experts", (1,), stage2=None), manifest, out, ON_CPU)
     return out
+
+
+def test_class_means_added_after_training_do_not_teach(manifest, tmp_path, monkeypatch):
+    monkeypatch.setattr(remember, "weigh_memory", lambda *given: Weighed(0.5, 6.0, 0.25, 0.125))
+    config = tiny_config("oltr2", (1,), backbone="test_resnet", stage2=None)
+    train(config, manifest, tmp_path / "oltr2", ON_CPU)
+    folder = RunFolder(tmp_path / "oltr2")
+    images = torch.rand(4, 3, config.data.image_size, config.data.image_size)
+    with torch.no_grad():
+        whole = load_network(folder, config, torch.tensor(manifest.train_counts()))(images)
+    taught = load_teacher(student(folder.path), manifest)(images)
+    memory = load_file(folder.model)
+    assert memory["head.added_memory.of_logits"] == 0.5
+    trained = F.linear(whole.direct_feature, memory["head.classifier.weight"], memory["head.classifier.bias"])
+    torch.testing.assert_close(taught, trained)
+    assert (taught - whole.logits).abs().max() > 0.1
 
 
 @pytest.fixture

@@ -122,9 +122,10 @@ def _meta_boxes(meta: MetaEmbedding | None, method: str, width: str, classes: st
 
 
 def _classifier_note(head: Head) -> str:
+    kind = CLASSIFIERS.get(type(head), "")
     if isinstance(head, ExpertHead) and head.scale is None:
-        return "linear, one per expert"
-    return CLASSIFIERS.get(type(head), "")
+        kind = "linear, one per expert"
+    return f"{kind}, beside class means".lstrip(", ") if hasattr(head, "added_memory") else kind
 
 
 def _formula(meta: MetaEmbedding | None) -> str:

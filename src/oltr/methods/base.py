@@ -161,11 +161,12 @@ class Method(nn.Module):
         """
 
     def after_training(
-        self, network: Network, validation: Callable[[], tuple[Tensor, Tensor] | None]
+        self, network: Network, features: Callable[..., tuple[Tensor, Tensor] | None]
     ) -> str | None:
         """Called after the last stage, for weights set by validation images; returns what was set, in words.
 
-        `validation` gives their direct features (N×D) and labels (N) on the CPU; None where there are none.
+        `features()` gives their direct features (N×D) and labels (N) on the CPU, `features("train")` those of
+        the training images, not augmented; None where there are none.
         """
         return None
 

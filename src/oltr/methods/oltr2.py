@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -21,6 +21,8 @@ from oltr.losses.uniform import uniform_cross_entropy
 from oltr.methods.base import METHODS, Method, MethodInfo
 from oltr.methods.fit_beside_memory import fit_beside_memory
 from oltr.methods.logit_adjusted import NEVER, log_prior
+from oltr.methods.remember import remember
+from oltr.metrics.labels import OPEN
 from oltr.nn.backbone import Backbone
 from oltr.nn.cosine_head import CosineHead
 from oltr.nn.direct_feature import DirectFeature
@@ -32,7 +34,7 @@ from oltr.nn.multilevel import MultilevelBackbone
 from oltr.nn.network import Network, Output
 from oltr.nn.projector import projector
 
-FITTED = ("memory", "tau", "decay", "iterations")  # settings of the fitted head alone
+AFTERWARDS = ("class_means", "memory", "tau", "decay", "iterations")  # settings of what follows the stages
 PROJECTED = 128  # dimensions in which views are compared
 
 
@@ -45,6 +47,8 @@ class Oltr2Settings:
     contrast: float = 0.5  # weight of the contrastive term; of two views or more
     contrast_temperature: float = 0.1
     consistency: float = 0.0  # weight of views that predict each other; of two views or more
+    # Where the backbone is trained: class means beside the classifier, their weight by validation images.
+    class_means: Literal["validation", "none"] = "validation"
     # Where the backbone is frozen and the head is fitted:
     memory: float = 20.0  # weight of the cosine to the class means
     tau: float = 1.25  # weight of the log frequencies
@@ -70,8 +74,8 @@ class Oltr2(Method):
 
     z_e are the logits of expert e, z their mean. The last two terms compare views of an image in projections
     of v_direct, and are left out where there is one view. The memory is the class means of v_direct after
-    training: the unknown score adds to SCALE the whitened cosine to the nearest of them, beside the spread of
-    v_direct.
+    training: their cosines are added to z, with a weight by validation images (`remember`), and the unknown
+    score adds to SCALE the whitened cosine to the nearest of them, beside the spread of v_direct.
 
     On a frozen backbone nothing is trained. There the memory is part of the head (`MemoryHead`), and the
     linear classifier beside it is the minimum of the logit-adjusted softmax.
@@ -84,7 +88,8 @@ class Oltr2(Method):
     info = MethodInfo(
         title="OLTR 2 (ours)",
         summary="Balanced softmax, agreement of experts, contrastive loss between views; cosines to a memory "
-        "of class means in the unknown score; on frozen features a linear head fitted beside them",
+        "of class means in the logits and in the unknown score; on frozen features a linear head fitted "
+        "beside them",
         paper="this project, 2026; parts after Ren et al. 2020 (balanced softmax), Wang et al. 2021 and Jin "
         "et al. 2023 (experts, agreement), Zhu et al. 2022 (contrast), Chen and He 2021 (consistency)",
         year=2026,
@@ -98,7 +103,7 @@ class Oltr2(Method):
 
     @property
     def first_stage(self) -> str:  # type: ignore[override]
-        used = {name: value for name, value in vars(self.settings).items() if name not in FITTED}
+        used = {name: value for name, value in vars(self.settings).items() if name not in AFTERWARDS}
         return f"oltr2, {used}"
 
     def build_stage1(self, backbone: Backbone) -> Network:
@@ -145,6 +150,18 @@ class Oltr2(Method):
         network.head.classifier.bias.data.copy_(fitted.bias.masked_fill(counts == 0, NEVER))
         network.head.class_means.start_from(*fitted.memory)
         return fitted.loss
+
+    def after_training(
+        self, network: Network, features: Callable[..., tuple[Tensor, Tensor] | None]
+    ) -> str | None:
+        if self.settings.class_means == "none" or isinstance(network.head, MemoryHead):
+            return None
+        validation = features()
+        if validation is None or not (known := validation[1] != OPEN).any():
+            return "no memory beside the classifier: there are no validation images to choose its weight by"
+        trained = features("train")
+        assert trained is not None
+        return remember(network, trained, (validation[0][known], validation[1][known]), self.num_classes)
 
     def _auxiliary(self, dims: int) -> nn.ModuleDict | None:
         parts: dict[str, nn.Module] = {}

@@ -43,9 +43,9 @@ class TauNorm(Method):
     )
 
     @torch.no_grad()
-    def after_training(self, network: Network, validation: Callable[[], tuple[Tensor, Tensor] | None]) -> str:
+    def after_training(self, network: Network, features: Callable[..., tuple[Tensor, Tensor] | None]) -> str:
         assert isinstance(network.head, LinearHead)
-        classifier, embedded = network.head.classifier, validation()
+        classifier, embedded = network.head.classifier, features()
         tau = None if embedded is None else best_tau(*embedded, classifier.weight.cpu(), self.settings.taus)
         how = "by accuracy on the validation images"
         if tau is None:

@@ -49,7 +49,7 @@ class Head(nn.Module):
         return F.cross_entropy(output.logits.float(), labels, reduction=reduction)
 
     def without_class_means(self, direct: Tensor) -> Tensor:
-        """The logits less what class means add, where there are any: B×D → B×K."""
+        """The logits less what class means add, where the head was fitted beside them: B×D → B×K."""
         return self(direct).logits
 
 

@@ -42,8 +42,9 @@ def class_row(run: TrainedRun, name: str, features: Tensor) -> tuple[Tensor, Ten
     usual = max(float(run.counts[others].mean()), 1.0)
     frequencies = torch.from_numpy(run.counts[others].clip(min=1) / usual).float().log()
     everything = torch.cat([rest.features, own.features, features])
-    # Known images agree with means that they are part of far more than new ones will. The row is fitted
-    # without class means, and that of the new class is added to it afterwards.
+    # Known images agree with means that they are part of far more than new ones will. Where the head was
+    # fitted beside class means, the row is fitted without them, and that of the new class is added to it
+    # afterwards. Means added to a trained head stay in its logits: without them new classes were known less.
     logits = without_class_means(run, everything)[:, others]
     # Beside logits that are too sure of themselves a new row could not be heard.
     scale = max(run.temperature or 1.0, 1.0)

@@ -6,19 +6,34 @@ import torch
 
 from oltr.config import RunConfig
 from oltr.errors import UserError
+from oltr.nn.added_memory import AddedMemory, add_memory
 from oltr.nn.network import Network
 from oltr.nn.shifted_logits import shift_logits
 from oltr.training.build import build_method, build_network
 from oltr.training.run_folder import RESUME, RunFolder
 
+MEMORY = "head.added_memory."
+SHIFT = "head.shift"
 
-def load_network(folder: RunFolder, config: RunConfig, counts: torch.Tensor) -> Network:
-    """The trained network in evaluation mode; `counts` are the training images per class (K)."""
+
+def load_network(
+    folder: RunFolder, config: RunConfig, counts: torch.Tensor, *, memory: bool = True
+) -> Network:
+    """The trained network in evaluation mode; `counts` are the training images per class (K).
+
+    `memory` false leaves the class means out that were added to its classifier after training, and the
+    adjustment that was chosen for the sum.
+    """
     weights = _weights(folder)
+    if not memory and f"{MEMORY}means" in weights:
+        kept = (name for name in weights if not name.startswith((MEMORY, SHIFT)))
+        weights = {name: weights[name] for name in kept}
     network = build_network(config, build_method(config, counts), config.num_stages)
     network.auxiliary = None  # as in the weights of a finished run
-    if "head.shift" in weights:
-        shift_logits(network.head, torch.zeros_like(weights["head.shift"]))
+    if (means := weights.get(f"{MEMORY}means")) is not None:
+        add_memory(network.head, AddedMemory(*means.shape))
+    if SHIFT in weights:
+        shift_logits(network.head, torch.zeros_like(weights[SHIFT]))
     try:
         network.load_state_dict(weights)
     except RuntimeError as problem:  # e.g. a run of an earlier version

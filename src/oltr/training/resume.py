@@ -63,7 +63,7 @@ def find_start(
 def _shared_stage1(other: RunFolder, config: RunConfig, method: Method, manifest: Manifest) -> Start:
     """The finished stage 1 of another run, if it is what this run would have trained.
 
-    Where it is the only one, there is left what follows training: τ-norm, the adjustment, the rule.
+    Where it is the only one, there is left what follows training: τ-norm, the memory of `oltr2`, the rule.
     """
     if config.head_only:
         raise UserError(

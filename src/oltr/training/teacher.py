@@ -71,7 +71,8 @@ def load_teacher(config: RunConfig, manifest: Manifest) -> Teacher | None:
             "them, its results are too good"
         )
     counts = torch.tensor([entry["train_count"] for entry in classes], dtype=torch.int64)
-    teacher = Teacher(load_network(folder, theirs, counts), config.distill, order)
+    # It sees images that its class means are made of: beside those it would teach hard labels.
+    teacher = Teacher(load_network(folder, theirs, counts, memory=False), config.distill, order)
     size = config.data.image_size
     if not bool(teacher(torch.zeros(1, 3, size, size)).isfinite().all()):
         raise UserError(f"The teacher {folder.path} answers with NaN or infinite logits.", try_this=_OTHER)

@@ -128,19 +128,19 @@ def _train_stage(run: Run, number: int, network: Network, start: Start) -> None:
 def _finish(run: Run, network: Network) -> None:
     """What the method and then the adjustment set; then the model is saved and the run marked as finished."""
 
-    def validation() -> tuple[Tensor, Tensor] | None:
-        if "val" not in run.images:
+    def features(split: str = "val") -> tuple[Tensor, Tensor] | None:
+        if split not in run.images:
             return None
         return embed_images(
             network.to(run.device),
-            run.images["val"],
+            run.images[split],
             run.config.data,
             run.device,
             precision=run.config.precision,
             workers=run.workers,
         )
 
-    if remark := run.method.after_training(network, validation):
+    if remark := run.method.after_training(network, features):
         console.say(remark)
     network.auxiliary = None  # no output depends on it
     adjustment = adjust(network, run)
