@@ -29,7 +29,7 @@ from oltr.openset import SCORES, Score, choose_threshold
 
 DRAWS, THRESHOLD_DRAWS, PER_CLASS, RATE = 300, 30, (1, 2, 5), 0.05
 NAMES = [name for name in SCORES if not SCORES[name]().view]
-THRESHOLDS = ("softmax", "max-logit", "max-logit+cosine", "scale-70+whitened-cosine")
+THRESHOLDS = ("softmax", "max-logit", "scale-70+whitened-cosine", "scale-70+spread-cosine")
 Side = dict[str, Tensor]
 
 
